@@ -1,0 +1,182 @@
+"""The command ``crashlab``: check, show, replay, demo.
+
+Data goes to stdout, progress and errors to stderr. argparse would leave with 2 on misuse, which here
+means "unmeasured", so its exit is our own. What a command does is in :mod:`crashlab.commands`; this
+module holds the grammar and the exit codes, and imports no stage of the lab.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from crashlab.errors import LabError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+CONSISTENT, VIOLATION, UNMEASURED, LAB_FAILED, MISUSE, INTERRUPTED = 0, 1, 2, 3, 64, 130
+
+EXIT_CODES = """\
+exit codes:
+  0    consistent: every crash state led to what was demanded
+  1    violation: the subject broke a promise
+  2    unmeasured: the lab could not judge, which is not a pass
+  3    the lab failed: please report it
+  64   misuse: the command or the subject cannot be used like that
+  130  interrupted
+
+Of several subjects the worst counts: 3, 64, 1, 2, 0. show exits 0 when there was something to show.
+Read from the environment: CRASHLAB_BUDGET, CRASHLAB_FAULTS, CRASHLAB_JOBS, CRASHLAB_OUT, NO_COLOR.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that leaves with 64 on misuse."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and how to go on, then leave."""
+        self.print_usage(sys.stderr)
+        self.exit(MISUSE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Raises SystemExit for --help, --version and misuse."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return MISUSE
+    if os.getcwd() not in sys.path:  # like python -m: subjects lie where one works
+        sys.path.insert(0, os.getcwd())
+    try:
+        code = guarded(lambda: _run(options))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("crashlab: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of stdout has gone, as head does; nobody is left to be told
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return LAB_FAILED
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
+    commands = importlib.import_module("crashlab.commands")
+    code: int = getattr(commands, options.command)(options)
+    return code
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do ``work`` and return its exit code, or that of the error it raised, which is told on stderr."""
+    try:
+        return work()
+    except UsageError as error:
+        print(f"crashlab: {error}", file=sys.stderr)
+        return MISUSE
+    except LabError as error:
+        print(f"crashlab: the lab failed: {error}", file=sys.stderr)
+        return LAB_FAILED
+    except BrokenPipeError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever else escapes is a fault of the lab, told with all it takes to mend it
+        traceback.print_exc()
+        print("crashlab: the lab failed; please report this with the lines above", file=sys.stderr)
+        return LAB_FAILED
+
+
+# --- grammar -------------------------------------------------------------------------------------
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole grammar of the command line."""
+    parser = _Parser(
+        prog="crashlab",
+        description="Kill a program at every step it takes, run its real recovery on what is left, judge the result.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"crashlab {_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    _add_check(commands)
+    _add_show(commands)
+    _add_replay(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "check", "try every crash of one or more subjects")
+    parser.add_argument("subjects", nargs="+", metavar="MODULE:OBJECT", help="for example myapp.crash:checkpoint")
+    _add_lab_options(parser)
+    parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
+    _add_view_options(parser)
+
+
+def _add_show(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "show", "show a stored result: all findings, one finding, or the ops")
+    parser.add_argument("id", nargs="?", metavar="ID", help="a finding, for example kill@7; without it, all")
+    _add_run_option(parser)
+    parser.add_argument("--trace", action="store_true", help="show the recorded ops")
+    _add_view_options(parser)
+
+
+def _add_replay(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "replay", "recover one stored crash state again")
+    parser.add_argument("id", metavar="ID", help="a crash state, for example kill@7")
+    _add_run_option(parser)
+    parser.add_argument("--into", type=Path, metavar="DIR", help="also write the crash state there, to look at")
+    _add_view_options(parser)
+
+
+def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "demo", "check the naive and the correct agents of longrun side by side")
+    _add_lab_options(parser)
+    _add_view_options(parser)
+
+
+def _add_lab_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--faults", metavar="LIST", help="for example kill or kill[cut=byte]; all; default kill")
+    parser.add_argument("--budget", choices=("quick", "full"), help="how much is tried; default quick")
+    parser.add_argument("--seed", type=int, metavar="N", help="chooses the samples; default 0")
+    parser.add_argument("--jobs", type=int, metavar="N", help="recoveries at a time; default one per core")
+    parser.add_argument("--recorder", choices=("auto", "python"), help="how the run is watched; default auto")
+    _add_out_option(parser)
+
+
+def _add_run_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", type=Path, metavar="DIR", help="a run folder; default the latest")
+    _add_out_option(parser)
+
+
+def _add_out_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where runs are kept; default .crashlab")
+
+
+def _add_view_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON (crashlab.reports/1) instead of text")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR set")
+
+
+def _version() -> str:
+    try:
+        return metadata.version("crashlab")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"

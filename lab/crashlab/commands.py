@@ -1,0 +1,175 @@
+"""What each command of the command line does, and how its result is shown.
+
+A text result goes to stdout as wide as the terminal is, but never over 100 columns; with colours only
+on a terminal that wants them, in ASCII where the stream cannot carry more. ``--json`` prints JSON and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import difflib
+import importlib
+import json
+import os
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crashlab.cli import CONSISTENT, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
+from crashlab.errors import UsageError
+from crashlab.progress import Progress, is_terminal
+from crashlab.report.folder import RunFolder
+from crashlab.report.load import dump, load
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from crashlab.report.model import Report
+
+WIDEST = 100
+NARROWEST = 60
+WORST_FIRST = (LAB_FAILED, MISUSE, VIOLATION, UNMEASURED, CONSISTENT)
+CODES = {"consistent": CONSISTENT, "violation": VIOLATION, "unmeasured": UNMEASURED}
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check each subject; a failure of one does not keep the others from being tried."""
+    for subject in options.subjects:
+        module, colon, name = subject.partition(":")
+        if not (module and colon and name):
+            text = f"{subject!r} names no subject; write MODULE:OBJECT, for example myapp.crash:checkpoint"
+            raise UsageError(text)
+    return _check_all(options.subjects, options)
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Check every agent that longrun offers, naive next to correct."""
+    try:
+        subjects = importlib.import_module("longrun.demo").DEMO
+    except ModuleNotFoundError as error:
+        if error.name not in ("longrun", "longrun.demo"):
+            raise
+        text = "the demo checks the agents of longrun, which is not installed here; install crashlab with longrun"
+        raise UsageError(text) from error
+    return _check_all(subjects, options)
+
+
+def show(options: argparse.Namespace) -> int:
+    """Show a stored report, one of its findings, or the recorded ops."""
+    run = RunFolder.open(options.run, _out(options))
+    if options.trace:
+        _show_trace(run, options)
+        return CONSISTENT
+    report = load(run.report())
+    if options.id is None:
+        _show([report], options)
+        return CONSISTENT
+    report = _only_finding(report, options.id)
+    if options.json:
+        print(dump([report]))
+    else:
+        from crashlab.report.text import render_finding  # noqa: PLC0415 - rich is imported only when something is drawn
+
+        sys.stdout.write(render_finding(report.findings[0], report.subject, **_view(options)))
+    return CONSISTENT
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Recover one stored crash state again."""
+    again = importlib.import_module("crashlab.replay").replay
+    run = RunFolder.open(options.run, _out(options))
+    report = again(run, options.id, into=options.into)
+    _show([report], options)
+    return CODES[report.verdict]
+
+
+# --- checking ------------------------------------------------------------------------------------
+
+
+def _check_all(subjects: Sequence[str], options: argparse.Namespace) -> int:
+    reports: list[Report] = []
+    codes = [guarded(partial(_check_one, subject, options, reports)) for subject in subjects]
+    _show(reports, options)
+    return min(codes, key=WORST_FIRST.index)
+
+
+def _check_one(subject: str, options: argparse.Namespace, reports: list[Report]) -> int:
+    explore = importlib.import_module("crashlab.explore").explore
+    with Progress(sys.stderr, name=subject, quiet=options.quiet) as progress:
+        report: Report = explore(
+            subject,
+            faults=options.faults,
+            budget=options.budget,
+            seed=options.seed,
+            jobs=options.jobs,
+            recorder=options.recorder,
+            only=getattr(options, "only", None),
+            out=options.out,
+            progress=progress,
+        )
+    reports.append(report)
+    return CODES[report.verdict]
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+
+def _show(reports: Sequence[Report], options: argparse.Namespace) -> None:
+    if options.json:
+        print(dump(reports))
+    elif reports:
+        from crashlab.report.text import render_many  # noqa: PLC0415 - rich is imported only when something is drawn
+
+        sys.stdout.write(render_many(reports, **_view(options)))
+
+
+def _only_finding(report: Report, state_id: str) -> Report:
+    """The report with one finding: the one at this state, or the one that this state is another case of."""
+    for finding in report.findings:
+        if finding.id == state_id:
+            return dataclasses.replace(report, findings=(finding,))
+    for finding in report.findings:
+        if state_id in finding.same:
+            return dataclasses.replace(report, findings=(finding,))
+    ids = [finding.id for finding in report.findings]
+    near = difflib.get_close_matches(state_id, ids, n=1)
+    hint = f"; did you mean {near[0]!r}" if near else ""
+    known = f"it has {', '.join(ids)}" if ids else "it has none"
+    text = f"no finding {state_id!r} in the run {report.run}{hint}; {known}"
+    raise UsageError(text)
+
+
+def _show_trace(run: RunFolder, options: argparse.Namespace) -> None:
+    trace = run.trace()
+    if options.json:
+        print(json.dumps(trace.to_json()))
+        return
+    from crashlab.report.trace_view import render_trace  # noqa: PLC0415 - rich is imported only when something is drawn
+
+    sys.stdout.write(render_trace(trace, **_view(options)))
+
+
+def _out(options: argparse.Namespace) -> Path:
+    return Path(options.out or os.environ.get("CRASHLAB_OUT") or ".crashlab")
+
+
+def _view(options: argparse.Namespace) -> dict[str, Any]:
+    terminal = is_terminal(sys.stdout)
+    columns = shutil.get_terminal_size((WIDEST, 24)).columns if terminal else WIDEST
+    return {
+        "color": terminal and not options.no_color and not os.environ.get("NO_COLOR"),
+        "width": max(NARROWEST, min(columns, WIDEST)),
+        "ascii_only": not _carries_unicode(sys.stdout.encoding),
+    }
+
+
+def _carries_unicode(encoding: str | None) -> bool:
+    try:
+        return codecs.lookup(encoding or "ascii").name.startswith("utf")
+    except LookupError:
+        return False

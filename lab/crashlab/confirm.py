@@ -1,0 +1,76 @@
+"""Real deaths beside the computed ones: the model is held against SIGKILL in every check.
+
+A seeded sample of crash points is killed for real: the workload runs again under the recorder and its
+process dies by SIGKILL after op n, or inside a write. The directory that is really there then must
+be, byte for byte, what the ops of that very run give. A difference means that the lab must not be
+believed here, and both trees are shown.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crashlab import trace as t
+from crashlab.crash.kill import cut_points
+from crashlab.crash.states import Prefixes
+from crashlab.errors import LabError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crashlab.observation import RawRecording
+    from crashlab.recover.host import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """One real kill: its id, and how the real directory differs from the computed one (empty: not at all)."""
+
+    state: str
+    difference: tuple[str, ...]
+
+
+def sample(trace: t.Trace, *, count: int, seed: int) -> list[tuple[int, int]]:
+    """Seeded kill points ``(n, cut)``: after op n, or ``cut`` bytes into op n. Cuts get half of the places.
+
+    >>> from crashlab.tree import Tree
+    >>> sample(t.Trace(root="/r", base=Tree.empty(), ops=()), count=3, seed=0)
+    [(0, 0)]
+    """
+    inside = [(op.n, cut_bytes) for op in trace.ops for cut_bytes in cut_points(op)]
+    between = [(n, 0) for n in range(len(trace.ops) + 1)]
+    chooser = random.Random(seed)  # noqa: S311 - a reproducible sample, no secret
+    cuts = chooser.sample(inside, min(len(inside), count // 2))
+    return sorted(cuts + chooser.sample(between, min(len(between), count - len(cuts))))
+
+
+def kill_for_real(
+    host: Host,
+    points: list[tuple[int, int]],
+    *,
+    timeout_s: float,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> list[Death]:
+    """Kill a real process at each point and compare."""
+    deaths = []
+    for done, (n, cut_bytes) in enumerate(points, start=1):
+        deaths.append(compare(host.record(kill=(n, cut_bytes), timeout_s=timeout_s), n, cut_bytes))
+        progress(done)
+    return deaths
+
+
+def compare(recording: RawRecording, n: int, cut_bytes: int) -> Death:
+    """Hold the directory of a process that really died against the one computed from its own ops."""
+    name = f"kill@{n}+{cut_bytes}" if cut_bytes else f"kill@{n}"
+    if recording.how != "signal":
+        return Death(name, (f"the process was to die at {name} and ended by {recording.how} instead",))
+    trace = t.Trace(root=recording.root, base=recording.base, ops=recording.ops)
+    if len(trace.ops) != n:
+        return Death(name, (f"the process was to die at op {n}; {len(trace.ops)} ops were recorded",))
+    try:
+        computed = Prefixes(trace).tree(n)
+    except (LabError, UsageError) as error:
+        return Death(name, (str(error),))
+    return Death(name, tuple(computed.difference(recording.last)))

@@ -1,0 +1,1 @@
+"""From a trace to crash states: what each fault may leave on disk."""

@@ -1,0 +1,124 @@
+"""Crash states: what one fault may leave, as a tree, the outside world's record, and the acks given.
+
+A state's id is a recipe (``kill@7``, ``kill@7+4096``), so that it means the same on every machine;
+:func:`state_of` follows it. Its digest is the hash of tree, effects and acks: states with equal
+digests cannot be told apart by any recovery, and are judged once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from crashlab import trace as t
+from crashlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from crashlab.tree import Tree
+
+_KILL = re.compile(r"kill@(?P<done>\d+)(?:\+(?P<cut>\d+))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrashState:
+    """One directory that a fault may leave, and what happened outside before it.
+
+    ``done`` ops were completed. Where ``cut_bytes`` is set, op ``done + 1`` was in flight and that
+    many of its bytes are there.
+    """
+
+    id: str
+    fault: str
+    trace: t.Trace
+    tree: Tree
+    done: int
+    cut_bytes: int | None = None
+
+    @property
+    def last_op(self) -> int:
+        """The last op that left anything: the one in flight, or the last completed one."""
+        return self.done + (self.cut_bytes is not None)
+
+    @cached_property
+    def effects(self) -> tuple[t.Effect, ...]:
+        """Effects before the crash. They are done, whatever the disk lost."""
+        return tuple(op for op in self.trace.ops[: self.done] if isinstance(op, t.Effect))
+
+    @cached_property
+    def acks(self) -> tuple[t.Ack, ...]:
+        """Acks before the crash."""
+        return tuple(op for op in self.trace.ops[: self.done] if isinstance(op, t.Ack))
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of tree, effects and acks, as 32 hexadecimal digits."""
+        outside = [[op.n for op in self.effects], [op.n for op in self.acks]]
+        text = json.dumps([self.tree.digest, outside])
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class Prefixes:
+    """The tree after each number of completed ops, made once and shared by all states of a trace."""
+
+    def __init__(self, trace: t.Trace) -> None:
+        self.trace = trace
+        self._trees = [trace.base]
+
+    def tree(self, done: int) -> Tree:
+        """The tree after the first ``done`` ops."""
+        while len(self._trees) <= done:
+            self._trees.append(self._trees[-1].apply(self.trace.ops[len(self._trees) - 1]))
+        return self._trees[done]
+
+    def killed(self, done: int, cut_bytes: int | None = None) -> CrashState:
+        """The state after ``done`` ops, with ``cut_bytes`` of the next one where it was cut."""
+        tree, name = self.tree(done), f"kill@{done}"
+        if cut_bytes is not None:
+            tree, name = tree.apply(cut(self.trace.op(done + 1), cut_bytes)), f"kill@{done + 1}+{cut_bytes}"
+        return CrashState(id=name, fault="kill", trace=self.trace, tree=tree, done=done, cut_bytes=cut_bytes)
+
+
+def cut(op: t.Op, cut_bytes: int) -> t.Write:
+    """The first ``cut_bytes`` of a write, as an op. Raises UsageError where nothing can be cut there."""
+    if not isinstance(op, t.Write) or not 0 < cut_bytes < len(op.data):
+        size = len(op.data) if isinstance(op, t.Write) else 0
+        text = f"op {op.n} ({op.KIND}, {size} bytes) cannot be cut after {cut_bytes} bytes"
+        raise UsageError(text)
+    return t.Write(n=op.n, time_ns=op.time_ns, path=op.path, inode=op.inode, offset=op.offset, data=op.data[:cut_bytes])
+
+
+_last: Prefixes | None = None
+
+
+def prefixes_of(trace: t.Trace) -> Prefixes:
+    """The prefixes of ``trace``; those of the last trace asked for are kept."""
+    global _last  # noqa: PLW0603 - a cache of one: a worker serves one trace, and a Trace is costly to hash
+    if _last is None or _last.trace is not trace:
+        _last = Prefixes(trace)
+    return _last
+
+
+def state_of(trace: t.Trace, state_id: str) -> CrashState:
+    """Follow the recipe ``state_id``. Raises UsageError where it is none, or not one of this trace.
+
+    >>> from crashlab.tree import Tree
+    >>> state_of(t.Trace(root="/r", base=Tree.empty(), ops=()), "kill@0").done
+    0
+    """
+    match = _KILL.fullmatch(state_id)
+    if match is None:
+        text = f"{state_id!r} is no state id that this version knows; expected kill@7 or kill@7+4096"
+        raise UsageError(text)
+    number, cut_bytes = int(match["done"]), match["cut"]
+    if number > len(trace.ops) or (cut_bytes is not None and number < 1):
+        text = (
+            f"no op {number} in this recording ({len(trace.ops)} ops): {state_id} comes from another program, "
+            f"value or runtime version. Use the stored run: crashlab replay {state_id} --run .crashlab/runs/…"
+        )
+        raise UsageError(text)
+    prefixes = prefixes_of(trace)
+    return prefixes.killed(number) if cut_bytes is None else prefixes.killed(number - 1, int(cut_bytes))

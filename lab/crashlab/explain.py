@@ -1,0 +1,127 @@
+"""Why a finding happens and what mends it, in the words of its op.
+
+Only kills are explained here: what was in flight, or what was done that nothing on disk knew of.
+Each text is chosen by the kind and by the op at the crash point; nothing here judges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crashlab import trace as t
+
+if TYPE_CHECKING:
+    from crashlab.crash.states import CrashState
+    from crashlab.judge import Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One sentence of cause, and sentences of advice."""
+
+    why: str
+    advice: tuple[str, ...] = ()
+
+
+_EFFECT_ADVICE = (
+    "Make the pending call durable before op {n} (save point A). On resume do not run a pending call:",
+    "look it up, or report it unknown. Or give it a key.",
+)
+_BY_KIND: dict[str, Explanation] = {
+    "hang": Explanation(
+        "Recovery waits for something that died with the process.",
+        ("Look for a lock file or a running mark that only a living process removes; use an OS lock instead.",),
+    ),
+    "left-process": Explanation(
+        "Recovery started a process and returned without ending it.",
+        ("End children before returning: the next recovery would meet them alive.",),
+    ),
+    "needless-unknown": Explanation(
+        "The files in this state tell whether the effect was done, in every run that leaves them.",
+        ("Read the ledger, or the mark that the call has not started, before answering unknown.",),
+    ),
+    "invalid-transcript": Explanation(
+        "What resume sends is no valid conversation: a real server answers 400.",
+        ("Give each tool_use exactly one tool_result, all of a turn in the next user message.",),
+    ),
+    "evidence-destroyed": Explanation(
+        "The refusal overwrote the files that a person needs to find out what happened.",
+        ("Refuse before writing anything; keep a damaged file under its own name.",),
+    ),
+    "missing-effect": Explanation(
+        "Something on disk says that the effect was done, and the outside world has not seen it.",
+        ("Record an effect after it happened, never before.",),
+    ),
+}
+
+
+def explain(judgement: Judgement) -> Explanation:
+    """Cause and advice for a violation."""
+    kind, state = judgement.kind, judgement.state
+    if judgement.problems[0].step in ("second", "third"):
+        return _again(kind)
+    if kind == "duplicate-effect":
+        return _duplicate(state)
+    if kind in _BY_KIND:
+        return _BY_KIND[kind]
+    if kind in ("torn", "lost", "stuck", "silent-reset", "hole"):
+        return _half_done(state)
+    return Explanation("After this crash the resumed run goes another way than the uncrashed one.")
+
+
+def _duplicate(state: CrashState) -> Explanation:
+    last = next((op for op in reversed(state.effects) if op.counted), None)
+    n = last.n if last else state.done
+    return Explanation(
+        "No save point says that the call was about to run, so resume runs it again.",
+        tuple(line.format(n=n) for line in _EFFECT_ADVICE),
+    )
+
+
+def _again(kind: str) -> Explanation:
+    if kind in ("lost", "stuck"):
+        return Explanation(
+            "What the crash left behind (half a record, a temporary file, a lock) spoils the next save.",
+            (
+                "Clean up when opening: cut a half record off, remove own temporary files,",
+                "take over a dead owner's lock.",
+            ),
+        )
+    return Explanation(
+        "The first recovery changed something that the second one reads otherwise.",
+        ("Make recovery save what it decided before it acts, so that doing it again changes nothing.",),
+    )
+
+
+def _half_done(state: CrashState) -> Explanation:
+    unfinished = _unfinished_write(state)
+    if unfinished is None:
+        return Explanation("The files that this crash leaves are not a state that recovery knows.")
+    if isinstance(unfinished, t.Write) and unfinished.offset > 0 and state.cut_bytes is not None:
+        return Explanation(
+            "The half record was never acked; it must not hide what comes before it.",
+            (
+                "On load ignore a last record without its end, and say so. Before the next append",
+                "cut it off, or the next record is glued to it.",
+            ),
+        )
+    name = unfinished.path.rpartition("/")[2]
+    return Explanation(
+        f"{name} is emptied or overwritten in place: from op {unfinished.n} to the end of the write "
+        "it is neither old nor new.",
+        (
+            f"Write a temporary file in the same directory, fsync it, rename it over {name}, fsync the directory:",
+            "a reader then meets the old file or the new one, never a mix.",
+        ),
+    )
+
+
+def _unfinished_write(state: CrashState) -> t.FileOp | None:
+    """The op that took the old contents away: the write in flight, else the last change of a file."""
+    for op in reversed(state.trace.ops[: state.last_op]):
+        if isinstance(op, (t.Write, t.Truncate, t.Create)):
+            return op
+        if isinstance(op, (t.Ack, t.Effect)):
+            return None
+    return None

@@ -1,0 +1,365 @@
+"""The pipeline: record once, enumerate crash states, recover each, judge, report.
+
+The only module that knows all stages. States stream: of a judged one only its digest and verdict
+stay, and per distinct fault the smallest state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import platform
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from crashlab import trace as t
+from crashlab.confirm import kill_for_real, sample
+from crashlab.crash.kill import kill_states
+from crashlab.crash.places import Places
+from crashlab.crash.states import state_of
+from crashlab.errors import Unmeasured, Violation
+from crashlab.findings import Findings, matrix
+from crashlab.honesty import Honesty
+from crashlab.judge import Judge
+from crashlab.recover import travel
+from crashlab.recover.host import Host
+from crashlab.reference import RECORDED_RUN_FACTOR, Recorded, learn_nothing, record_twice
+from crashlab.report import model
+from crashlab.report.folder import RunFolder
+from crashlab.settings import Asked, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from crashlab.crash.states import CrashState
+    from crashlab.faults import FaultRequest
+    from crashlab.observation import Answer, Step
+    from crashlab.subject import AnySubject, Budget, Policy
+
+FRESH_SAMPLE = 2
+
+
+def explore(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
+    subject: AnySubject | str,
+    *,
+    faults: str | None = None,
+    policy: Mapping[str, Policy] | None = None,
+    budget: str | Budget | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    recorder: str | None = None,
+    only: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> model.Report:
+    """Try every crash state of ``subject`` and report.
+
+    ``subject`` is a Store, Log or Subject, or the path ``"module:object"`` of one. ``only`` judges one
+    state by its id. ``progress(phase, done, total)`` is called as work goes on. Raises UsageError
+    only; a violation or an unmeasured result is in the report.
+    """
+    asked = resolve(
+        faults=faults, policy=policy, budget=budget, seed=seed, jobs=jobs, recorder=recorder, only=only, out=out
+    )
+    with Host(travel.pack(subject), jobs=asked.jobs) as host:
+        return _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
+
+
+def check(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
+    subject: AnySubject | str,
+    *,
+    faults: str | None = None,
+    policy: Mapping[str, Policy] | None = None,
+    budget: str | Budget | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    recorder: str | None = None,
+    only: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> model.Report:
+    """Like :func:`explore`, but raise Violation or Unmeasured unless all is consistent.
+
+    The message of the error is the whole text report, its first line complete by itself.
+    """
+    report = explore(
+        subject,
+        faults=faults,
+        policy=policy,
+        budget=budget,
+        seed=seed,
+        jobs=jobs,
+        recorder=recorder,
+        only=only,
+        out=out,
+        progress=progress,
+    )
+    if report.verdict == "violation":
+        raise Violation(str(report), kind=report.findings[0].kind, report=report)
+    if report.verdict == "unmeasured":
+        raise Unmeasured(str(report), report=report)
+    return report
+
+
+def _name(subject: AnySubject | str, host: Host) -> str:
+    if host.description["name"]:
+        return str(host.description["name"])
+    if isinstance(subject, str):
+        module, _, attribute = subject.partition(":")
+        return module.rpartition(".")[2] if attribute == "subject" else attribute
+    test = os.environ.get("PYTEST_CURRENT_TEST", "")
+    return test.split("::")[-1].split(" ")[0] or subject.kind.lower()
+
+
+@dataclass
+class _Tally:
+    """Counts and verdicts of one fault, filled while states stream."""
+
+    points: int = 0
+    states: int = 0
+    inside: int = 0
+    judged: dict[str, tuple[str, str]] = field(default_factory=dict)
+    distinct: dict[str, str] = field(default_factory=dict)
+    cut_short: str = ""
+    started: float = field(default_factory=time.monotonic)
+
+    def count(self, fault: str) -> model.FaultCount:
+        verdicts = Counter(verdict for verdict, _ in self.judged.values())
+        return model.FaultCount(
+            fault=fault,
+            points=self.points,
+            states=self.states,
+            distinct=len(self.distinct),
+            inside=self.inside,
+            judged=len(self.judged),
+            consistent=verdicts["consistent"],
+            refused=verdicts["refused"],
+            violation=verdicts["violation"],
+            unmeasured=verdicts["unmeasured"],
+            seconds=round(time.monotonic() - self.started, 3),
+        )
+
+
+class _Exploration:
+    """One check of one subject, stage by stage."""
+
+    def __init__(self, host: Host, asked: Asked, name: str, progress: Callable[[str, int, int], None]) -> None:
+        self._host, self._asked, self._progress = host, asked, progress
+        self._subject = model.SubjectInfo(
+            name=name, kind=host.description["kind"], source=host.description.get("source", "")
+        )
+        self._started = time.monotonic()
+        self._timeout_s = float(host.description["timeout_s"])
+        self._controls: list[model.Control] = []
+        self._unmeasured: list[model.UnmeasuredReason] = []
+        self._notes: list[str] = []
+
+    def run(self) -> model.Report:
+        self._progress("record", 0, 2)
+        recorded = record_twice(self._host)
+        trace = recorded.reference.trace
+        if any(reason.code in ("empty-trace", "time-limit") for reason in recorded.unmeasured):
+            return self._report(recorded, [], (), (), None)
+        self._host.prepare(trace, modules=recorded.modules, expected=recorded.reference.end)
+        recorded = self._learn(recorded)
+        places = Places(trace)
+        findings = Findings(places)
+        counts: list[model.FaultCount] = []
+        rows: tuple[model.MatrixRow, ...] = ()
+        for fault in self._asked.faults:
+            tally = _Tally()
+            self._judge_all(fault, recorded, findings, tally)
+            counts.append(tally.count(fault.name))
+            rows = matrix(tally.judged, self._states(fault, trace), places)
+        if self._asked.only is None:
+            self._confirm(trace)
+            self._judge_fresh(recorded)
+        return self._report(recorded, counts, rows, findings.finish(recorded.reference), trace)
+
+    def _learn(self, recorded: Recorded) -> Recorded:
+        if recorded.reference.kind == "Subject":
+            return recorded
+        last = len(recorded.reference.trace.ops)
+        steps: dict[str, Step] = {}
+        for answer in self._host.recover(self._request(f"kill@{n}", ["first"], None) for n in (0, last)):
+            steps[answer.state] = answer.steps[0]
+        return learn_nothing(recorded, steps["kill@0"], steps[f"kill@{last}"])
+
+    def _request(self, state_id: str, steps: list[str], nothing: str | None) -> dict[str, Any]:
+        forms = [{"step": step, "nothing": nothing} for step in steps]
+        return {"state": state_id, "steps": forms, "timeout_s": self._timeout_s}
+
+    def _states(self, fault: FaultRequest, trace: t.Trace) -> Iterator[CrashState]:
+        if self._asked.only is not None:
+            return iter([state_of(trace, self._asked.only)])
+        return kill_states(trace, at="byte" if fault.options.get("cut") == "byte" else "page")
+
+    def _judge_all(self, fault: FaultRequest, recorded: Recorded, findings: Findings, tally: _Tally) -> None:
+        trace = recorded.reference.trace
+        honesty = Honesty(trace, kill_states(trace))
+        judge = Judge(recorded.reference, self._asked.policy_of(fault.name), honesty)
+        total = sum(1 for _ in self._states(fault, trace))
+        for done, answer in enumerate(self._host.recover(self._requests(fault, recorded, tally)), start=1):
+            state = state_of(trace, answer.state)
+            judgement = judge.judge(state, answer)
+            tally.judged[state.digest] = judgement.verdict, judgement.kind
+            findings.add(judgement, answer)
+            self._progress(fault.name, done, total)
+        if tally.cut_short:
+            text = f"{fault.name}: {tally.cut_short}, {len(tally.judged)} of {total} states judged."
+            advice = "Raise the budget: budget='full', or Budget(states=…, time_s=…)."
+            self._unmeasured.append(model.UnmeasuredReason(code="bound", detail=text, next=advice))
+        answered = [verdict for verdict, _ in tally.judged.values()]
+        if len(answered) > 1 and "consistent" not in answered:
+            text = "no state recovered at all, not even those without a loss."
+            self._unmeasured.append(
+                model.UnmeasuredReason(
+                    code="never-recovered", detail=text, next="Mend the recovery without a crash first."
+                )
+            )
+
+    def _requests(self, fault: FaultRequest, recorded: Recorded, tally: _Tally) -> Iterator[dict[str, Any]]:
+        """One request per distinct state, as long as the budget lasts."""
+        budget = self._asked.budget
+        nothing = recorded.reference.nothing.get("error")
+        steps = ["first", "second"] if recorded.reference.kind == "Subject" else ["first", "second", "third"]
+        for state in self._states(fault, recorded.reference.trace):
+            tally.states += 1
+            tally.points += state.cut_bytes is None
+            if state.digest in tally.distinct:
+                continue
+            if len(tally.distinct) >= budget.states:
+                tally.cut_short = f"the budget of {budget.states} states is used up"
+                return
+            if time.monotonic() - tally.started > budget.time_s:
+                tally.cut_short = f"the budget of {budget.time_s:g} s is used up"
+                return
+            tally.distinct[state.digest] = state.id
+            tally.inside += state.cut_bytes is not None
+            yield self._request(state.id, steps, nothing)
+
+    def _confirm(self, trace: t.Trace) -> None:
+        points = sample(trace, count=self._asked.budget.real_kills, seed=self._asked.seed)
+        limit_s = self._timeout_s * RECORDED_RUN_FACTOR
+        deaths = kill_for_real(
+            self._host, points, timeout_s=limit_s, progress=lambda done: self._progress("real kills", done, len(points))
+        )
+        wrong = [death for death in deaths if death.difference]
+        detail = f"{len(deaths) - len(wrong)} of {len(deaths)} real kills agree"
+        self._controls.append(model.Control(control="real-kill", passed=not wrong, detail=detail))
+        for death in wrong[:3]:
+            text = f"{death.state}: computed / real: {'; '.join(death.difference[:4])}"
+            self._unmeasured.append(
+                model.UnmeasuredReason(
+                    code="real-kill-disagrees",
+                    detail=text,
+                    next="The lab is not to be believed here: please report this with the run folder.",
+                )
+            )
+
+    def _judge_fresh(self, recorded: Recorded) -> None:
+        """A few states once more in fresh interpreters: forking must not have changed the outcome."""
+        if self._host.mode == "interpreter":
+            return
+        last = len(recorded.reference.trace.ops)
+        ids = sorted({f"kill@{(position * last) // FRESH_SAMPLE}" for position in range(1, FRESH_SAMPLE + 1)})
+        nothing = recorded.reference.nothing.get("error")
+        requests = [self._request(state_id, ["first"], nothing) for state_id in ids]
+        forked = {answer.state: answer for answer in self._host.recover(iter(requests))}
+        fresh = {answer.state: answer for answer in self._host.recover_fresh(requests)}
+        odd = [each for each in ids if _outcome(forked[each]) != _outcome(fresh[each])]
+        detail = f"{len(ids) - len(odd)} of {len(ids)} agree" + (f"; {odd[0]} does not" if odd else "")
+        self._controls.append(model.Control(control="fresh-interpreter", passed=not odd, detail=detail))
+        if odd:
+            self._unmeasured.append(
+                model.UnmeasuredReason(
+                    code="checker-failed",
+                    detail=f"recovery of {odd[0]} came out otherwise in a fresh interpreter than in a forked process.",
+                    next="State at import time is the likely cause: open files and connections inside the callables.",
+                )
+            )
+
+    def _report(
+        self,
+        recorded: Recorded,
+        counts: list[model.FaultCount],
+        rows: tuple[model.MatrixRow, ...],
+        found: tuple[tuple[model.Finding, CrashState], ...] | list[tuple[model.Finding, CrashState]],
+        trace: t.Trace | None,
+    ) -> model.Report:
+        reasons = (*recorded.unmeasured, *self._unmeasured)
+        controls = (*recorded.controls, *self._controls)
+        if trace is not None:
+            pinned = model.Control(control="pinned-path", passed=True, detail=self._host.pinned)
+            controls = (*controls, pinned)
+        verdict: model.Verdict = "violation" if found else "unmeasured" if reasons else "consistent"
+        folder = RunFolder.create(self._asked.out, self._subject.name)
+        folder.save_trace(recorded.reference.trace)
+        folder.save_extra("reference.json", _stored(recorded, self._host))
+        report = model.Report(
+            verdict=verdict,
+            subject=self._subject,
+            settings=self._asked.shown(recovery=self._host.mode),
+            versions=versions(),
+            trace=_trace_info(recorded.reference.trace),
+            faults=tuple(counts),
+            controls=controls,
+            findings=tuple(_saved(folder, finding, state) for finding, state in found),
+            unmeasured=reasons,
+            matrix=rows,
+            notes=(*recorded.notes, *self._notes),
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - self._started, 3),
+            run=str(folder.path),
+        )
+        folder.finish(report)
+        return report
+
+
+def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
+    directory = folder.save_finding(finding, state.tree, stdout=finding.observed.stdout, stderr=finding.observed.stderr)
+    return dataclasses.replace(finding, directory=directory)
+
+
+def _outcome(answer: Answer) -> list[Any]:
+    return [(step.how, step.value, step.error) for step in answer.steps]
+
+
+def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
+    """What a replay needs beside the trace."""
+    reference = recorded.reference
+    return {
+        "subject": host.subject,
+        "modules": list(recorded.modules),
+        "end": reference.end,
+        "ended": reference.ended,
+        "nothing": reference.nothing,
+    }
+
+
+def _trace_info(trace: t.Trace) -> model.TraceInfo:
+    kinds = Counter(type(op) for op in trace.ops)
+    return model.TraceInfo(
+        ops=len(trace.ops),
+        effects=sum(isinstance(op, t.Effect) and op.counted for op in trace.ops),
+        acks=kinds[t.Ack],
+        save_points=kinds[t.SavePoint],
+        digest=trace.digest,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    try:
+        version = metadata.version("crashlab")
+    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
+        version = "source tree"
+    return {
+        "crashlab": version,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }

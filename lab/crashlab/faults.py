@@ -1,0 +1,107 @@
+"""The names of the faults that can be asked for, and the text form of such a list.
+
+A list reads ``kill,kill[cut=byte]``: names between commas, options of a fault in brackets. Faults of
+the design that this version cannot inject are known by name, so that asking for one is answered
+with the truth instead of "unknown".
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from crashlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BUILT: tuple[str, ...] = ("kill",)
+"""Faults that this version injects."""
+
+DESIGNED: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery", "connection", "server", "race")
+"""Every fault of the design, in the order in which reports name them."""
+
+OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {"kill": {"cut": ("page", "byte")}}
+"""Per fault: its options and what each may be; the first is the default."""
+
+_ITEM = re.compile(r"(?P<name>[^\[\],:]*)(?P<variant>:[^\[\],]*)?(?:\[(?P<options>[^\[\]]*)\])?")
+_COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
+
+
+@dataclass(frozen=True)
+class FaultRequest:
+    """One fault that was asked for, with the options that were written down.
+
+    >>> str(FaultRequest("kill", {"cut": "byte"}))
+    'kill[cut=byte]'
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        inside = ",".join(f"{option}={value}" for option, value in self.options.items())
+        return f"{self.name}[{inside}]" if inside else self.name
+
+
+def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
+    """The faults that ``text`` asks for; None means ``kill``, ``"all"`` every fault that is built.
+
+    Raises UsageError for a name, variant or option that this version does not know.
+
+    >>> parse_faults("kill[cut=byte]")
+    (FaultRequest(name='kill', options={'cut': 'byte'}),)
+    """
+    if text is None:
+        return (FaultRequest("kill"),)
+    if text.strip() == "all":
+        return tuple(FaultRequest(name) for name in BUILT)
+    requests: dict[str, FaultRequest] = {}
+    for item in _COMMA_OUTSIDE_BRACKETS.split(text):
+        request = _parse_one(item.strip())
+        earlier = requests.setdefault(request.name, request)
+        if earlier != request:
+            message = f"fault {request.name!r} is asked for twice, as {earlier} and as {request}; keep one"
+            raise UsageError(message)
+    return tuple(requests.values())
+
+
+def _parse_one(item: str) -> FaultRequest:
+    match = _ITEM.fullmatch(item)
+    if match is None or not match["name"]:
+        message = f"cannot read the fault {item!r}; write names between commas, for example kill[cut=byte]. {_known()}"
+        raise UsageError(message)
+    name = match["name"].strip()
+    if name not in BUILT:
+        raise UsageError(_refusal(name))
+    if match["variant"]:
+        message = f"fault {name!r} has no variant {match['variant']!r}; write {name}"
+        raise UsageError(message)
+    return FaultRequest(name, _parse_options(name, match["options"]))
+
+
+def _refusal(name: str) -> str:
+    if name in DESIGNED:
+        return f"fault {name!r} is not built yet; this version knows {', '.join(BUILT)}"
+    near = difflib.get_close_matches(name, [*DESIGNED, "all"], n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown fault {name!r}; {hint}{_known()}"
+
+
+def _known() -> str:
+    return f"Known: {', '.join(BUILT)}"
+
+
+def _parse_options(name: str, text: str | None) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in (text or "").split(",") if text else ():
+        option, _, value = (part.strip() for part in item.partition("="))
+        allowed = OPTIONS.get(name, {}).get(option)
+        if allowed is None or value not in allowed:
+            choices = "; ".join(f"{each}={'|'.join(values)}" for each, values in OPTIONS.get(name, {}).items())
+            message = f"fault {name!r} has no option {item.strip()!r}; it has {choices}"
+            raise UsageError(message)
+        options[option] = value
+    return options

@@ -1,0 +1,267 @@
+"""From judgements to findings: each distinct fault once, at its smallest state, ready to be read.
+
+States are grouped by kind and by place with its numbers left out, so that the same fault in turn 2
+and turn 5 is one finding with ``same`` states. Gravest kinds come first, then the earliest crash.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crashlab import trace as t
+from crashlab.crash.states import prefixes_of
+from crashlab.explain import explain
+from crashlab.judge import words
+from crashlab.report import model
+from crashlab.tree import Directory, File, type_name
+from crashlab.values import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from crashlab.crash.places import Places
+    from crashlab.crash.states import CrashState
+    from crashlab.judge import Judgement, Reference
+    from crashlab.observation import Answer, Step
+
+SHOWN_OPS = 14
+SAME_IDS = 50
+
+
+@dataclass
+class _Group:
+    """One distinct fault: its smallest state with the answer there, and the ids of all."""
+
+    judgement: Judgement
+    answer: Answer
+    sizes: dict[str, tuple[int, int]]
+
+
+class Findings:
+    """Collects violations as they stream in, and keeps one state whole per distinct fault."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._groups: dict[tuple[str, str], _Group] = {}
+
+    def add(self, judgement: Judgement, answer: Answer) -> None:
+        """Take one judged state; anything but a violation is left alone."""
+        if judgement.verdict != "violation":
+            return
+        key = judgement.kind, re.sub(r"\d+", "#", self._places.of(judgement.state))
+        group = self._groups.setdefault(key, _Group(judgement, answer, {}))
+        group.sizes[judgement.state.id] = _size(judgement.state)
+        if _size(judgement.state) < _size(group.judgement.state):
+            group.judgement, group.answer = judgement, answer
+
+    def finish(self, reference: Reference) -> list[tuple[model.Finding, CrashState]]:
+        """The findings, gravest kind first, then the earliest crash; each with its state."""
+        ordered = sorted(
+            self._groups.values(), key=lambda each: (model.gravity(each.judgement.kind), _size(each.judgement.state))
+        )
+        return [(_finding(each, reference, self._places), each.judgement.state) for each in ordered]
+
+
+def _size(state: CrashState) -> tuple[int, int]:
+    return state.last_op, state.cut_bytes or 0
+
+
+def _finding(group: _Group, reference: Reference, places: Places) -> model.Finding:
+    judgement, answer = group.judgement, group.answer
+    state, problem = judgement.state, judgement.problems[0]
+    explanation = explain(judgement)
+    step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
+    same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
+    return model.Finding(
+        id=state.id,
+        verdict="violation",
+        kind=problem.kind,
+        fault=state.fault,
+        summary=problem.summary,
+        place=places.of(state),
+        contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
+        ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect"),
+        fault_line="killed" if state.cut_bytes is None else f"killed inside op {state.last_op}",
+        disk=disk_lines(state),
+        observed=_observed(step),
+        expected=problem.expected,
+        effects=_effects(reference, state, answer),
+        why=explanation.why,
+        advice=explanation.advice,
+        same_count=len(same),
+        same=tuple(state_id for _, state_id in same[:SAME_IDS]),
+        digest=state.digest,
+        replay=f"crashlab replay {state.id}",
+    )
+
+
+def op_lines(state: CrashState, *, mark_effect: bool = False) -> tuple[model.OpLine, ...]:
+    """The last ops before the crash, the cut one noted."""
+    ops = state.trace.ops[: state.last_op]
+    directories = _directories(state.trace)
+    effect = next((op.n for op in reversed(ops) if isinstance(op, t.Effect) and op.counted), 0)
+    first = max(0, min(len(ops) - SHOWN_OPS, effect - 4 if mark_effect else len(ops)))
+    lines = []
+    for op in ops[first:] if len(ops) - first <= 2 * SHOWN_OPS else (*ops[first : first + 8], *ops[-SHOWN_OPS:]):
+        note = None
+        text = op_text(op, directories)
+        if state.cut_bytes is not None and op.n == state.last_op:
+            assert isinstance(op, t.Write)
+            note, text = "cut", f"{text}  <-- cut after {state.cut_bytes:,} bytes{_page_end(op, state.cut_bytes)}"
+        elif mark_effect and op.n == effect:
+            text = f"{text}  <-- done; recovery does it again"
+        lines.append(
+            model.OpLine(
+                n=op.n,
+                op=op.KIND.replace("-", " "),
+                text=text,
+                path=getattr(op, "path", ""),
+                to=getattr(op, "to", ""),
+                at=op.at,
+                bytes=len(op.data) if isinstance(op, t.Write) else None,
+                note=note,
+                thread=op.thread,
+            )
+        )
+    return tuple(lines)
+
+
+def _page_end(op: t.Write, cut_bytes: int) -> str:
+    return " (page end)" if (op.offset + cut_bytes) % 4096 == 0 else ""
+
+
+def place_path(path: str) -> str:
+    """A path of the trace as people read it: relative to ``lab.dir`` where it is below it."""
+    if path == "dir":
+        return "."
+    return path.removeprefix("dir/") if path.startswith("dir/") else f"~{path}"
+
+
+def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:
+    """One op in words, without number and kind: ``checkpoint.tmp  182 bytes at 0``."""
+    match op:
+        case t.Call():
+            return f"{op.name}({shown(op.value)})"
+        case t.Write():
+            return f"{place_path(op.path)}  {len(op.data):,} bytes at {op.offset:,}"
+        case t.Truncate() | t.Allocate():
+            return f"{place_path(op.path)}  to {op.size:,} bytes"
+        case t.Rename():
+            return f"{place_path(op.path)} -> {place_path(op.to)}"
+        case t.Fsync():
+            slash = "/" if op.inode in directories and op.path != "dir" else ""
+            return f"{place_path(op.path)}{slash}" + ("  data only" if op.data_only else "")
+        case t.Effect() | t.Unknown():
+            return words(op) + ("" if not isinstance(op, t.Effect) or op.counted else "  (key known: nothing done)")
+        case t.Ack():
+            return shown(op.value)
+        case t.SavePoint():
+            return op.name
+        case t.FileOp():
+            return place_path(op.path)
+    return ""
+
+
+def disk_lines(state: CrashState) -> tuple[model.DiskLine, ...]:
+    """The surviving files, with the op at which each last changed, in words."""
+    changed: dict[int, int] = {}
+    for op in state.trace.ops[: state.done]:
+        if isinstance(op, t.FileOp) and isinstance(op, (t.Create, t.Write, t.Truncate, t.Allocate)):
+            changed[op.inode] = op.n
+    lines = []
+    for path, inode, node in state.tree.walk():
+        if isinstance(node, Directory) and path in ("dir", "home", "tmp"):
+            continue
+        size = node.content.size if isinstance(node, File) else 0
+        digest = node.content.digest[:12] if isinstance(node, File) else ""
+        words_of = f"as at op {changed[inode]}" if inode in changed else ""
+        if state.cut_bytes is not None and inode == getattr(state.trace.op(state.last_op), "inode", None):
+            words_of = f"cut inside op {state.last_op}"
+        lines.append(
+            model.DiskLine(path=place_path(path), type=type_name(node), bytes=size, digest=digest, state=words_of)
+        )
+    return tuple(lines)
+
+
+def _observed(step: Step) -> model.Observed:
+    value = step.value or {}
+    shown_value = value.get("end", value.get("value"))
+    return model.Observed(
+        how=step.how, value=shown_value, error=step.error, stdout=step.stdout, stderr=step.stderr, step=step.step
+    )
+
+
+def _effects(reference: Reference, state: CrashState, answer: Answer) -> model.Effects:
+    expected = tuple(words(op) for op in reference.trace.ops if isinstance(op, t.Effect) and op.counted)
+    later = [op for step in answer.steps for op in step.events if isinstance(op, (t.Effect, t.Unknown))]
+    observed = [f"before the crash: {words(op)}" for op in state.effects if op.counted]
+    for op in later:
+        if isinstance(op, t.Unknown):
+            observed.append(f"recovery reported unknown: {words(op)}")
+        elif op.counted:
+            observed.append(f"recovery: {words(op)}")
+    return model.Effects(expected=expected, observed=tuple(observed))
+
+
+def _directories(trace: t.Trace) -> frozenset[int]:
+    made = {op.inode for op in trace.ops if isinstance(op, t.MakeDirectory)}
+    return frozenset(
+        made | {inode for inode, node in prefixes_of(trace).tree(0).nodes.items() if isinstance(node, Directory)}
+    )
+
+
+_RANK = ("", "consistent", "refused", "unmeasured", "violation")
+
+
+def matrix(
+    judged: Mapping[str, tuple[str, str]], states: Iterable[CrashState], places: Places
+) -> tuple[model.MatrixRow, ...]:
+    """The crash matrix: per span of ops the worst verdict before, inside and after it.
+
+    ``judged`` maps digests to verdict and kind; ``states`` are all states, equal ones included.
+    """
+    spans = places.spans()
+    cells: list[dict[str, str]] = [{"before": "", "inside": "", "after": ""} for _ in spans]
+    kinds: list[set[str]] = [set() for _ in spans]
+    counts = [0] * len(spans)
+    starts = {span.first - 1: position for position, span in enumerate(spans)}
+    ends = {span.last: position for position, span in enumerate(spans)}
+    of_op = [position for position, span in enumerate(spans) for _ in range(span.first, span.last + 1)]
+    for state in states:
+        if state.digest not in judged:
+            continue
+        verdict, kind = judged[state.digest]
+        for position, column in _cells_of(state, starts, ends, of_op):
+            cell = cells[position]
+            cell[column] = max(cell[column], verdict, key=_RANK.index)
+            counts[position] += column != "before"
+            if verdict == "violation" and column != "before":
+                kinds[position].add(kind)
+    return tuple(
+        model.MatrixRow(
+            place=span.name or "other",
+            first_op=span.first,
+            last_op=span.last,
+            states=count,
+            kinds=tuple(sorted(found, key=model.gravity)),
+            **cell,
+        )
+        for span, cell, found, count in zip(spans, cells, kinds, counts, strict=True)
+    )
+
+
+def _cells_of(
+    state: CrashState, starts: dict[int, int], ends: dict[int, int], of_op: list[int]
+) -> list[tuple[int, str]]:
+    if state.cut_bytes is not None:
+        return [(of_op[state.done], "inside")]
+    found = []
+    if state.done in starts:
+        found.append((starts[state.done], "before"))
+    if state.done in ends:
+        found.append((ends[state.done], "after"))
+    elif state.done and state.done not in starts:
+        found.append((of_op[state.done - 1], "inside"))
+    return found

@@ -1,0 +1,325 @@
+"""The oracle: what a recovery may do on one crash state, and what it did.
+
+Stated positively: a Store loads the last acked value or the one being saved; a Log loads every acked
+event in order and at most a beginning of the batch being appended; a Subject reaches the uncrashed
+end. Each effect is in the world as often as in the uncrashed run, or honestly unknown. Doing it
+again changes nothing, and one more value is taken and found. Everything else has a kind of
+:data:`crashlab.report.model.KINDS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crashlab import trace as t
+from crashlab.honesty import Honesty, Identity, identity, matches
+from crashlab.report.model import Verdict, gravity
+from crashlab.tree import File
+from crashlab.values import canonical, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from crashlab.crash.states import CrashState
+    from crashlab.observation import Answer, Step
+    from crashlab.subject import Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The uncrashed run that crashes are measured against.
+
+    ``end`` is its end in tagged form (Subject). ``nothing`` is what ``load`` gave on an empty directory:
+    ``{"value": form}`` or ``{"error": type name}`` (Store, Log).
+    """
+
+    kind: str
+    trace: t.Trace
+    end: Any = None
+    ended: bool = True
+    has_check: bool = False
+    atomic: bool = False
+    nothing: dict[str, Any] = field(default_factory=dict)
+
+    def calls(self, done: int) -> list[Any]:
+        """The values of the calls started among the first ``done`` ops."""
+        return [op.value for op in self.trace.ops[:done] if isinstance(op, t.Call)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that was wrong, before policy: ``kind`` of the result model, or ``refused``."""
+
+    kind: str
+    summary: str
+    step: str = "first"
+    expected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """The verdict on one crash state; ``problems`` gravest first."""
+
+    state: CrashState
+    verdict: Verdict
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The gravest kind, or ""."""
+        return self.problems[0].kind if self.problems else ""
+
+
+class Judge:
+    """Judges the answers on the states of one trace under one policy."""
+
+    def __init__(self, reference: Reference, policy: Policy, honesty: Honesty) -> None:
+        self._reference = reference
+        self._policy = policy
+        self._honesty = honesty
+
+    def judge(self, state: CrashState, answer: Answer) -> Judgement:
+        """The verdict on ``state``, given what recovery did there."""
+        if not answer.steps:
+            return Judgement(state=state, verdict="unmeasured")
+        problems = sorted(self._problems(state, answer), key=lambda problem: gravity(problem.kind))
+        if not problems:
+            return Judgement(state=state, verdict="consistent")
+        if self._policy.refuse and answer.steps[0].how in ("raised", "exit"):
+            graver = tuple(problem for problem in problems if problem.kind not in ("stuck", "lost"))
+            return Judgement(
+                state=state, verdict="violation" if graver else "refused", problems=graver or tuple(problems)
+            )
+        return Judgement(state=state, verdict="violation", problems=tuple(problems))
+
+    def _problems(self, state: CrashState, answer: Answer) -> Iterator[Problem]:
+        steps = {step.step: step for step in answer.steps}
+        for step in answer.steps:
+            yield from _process_problems(step)
+        first = steps["first"]
+        if first.how != "returned":
+            yield from self._refusals(state, first)
+        elif self._reference.kind == "Subject":
+            yield from self._end_problems(state, first)
+        else:
+            yield from self._value_problems(state, first)
+        if first.how == "returned":
+            yield from self._again_problems(first, steps.get("second"), steps.get("third"))
+        yield from self._effect_problems(state, answer)
+
+    # --- one outcome ---------------------------------------------------------------------------
+
+    def _refusals(self, state: CrashState, step: Step) -> Iterator[Problem]:
+        store = self._reference.kind != "Subject"
+        acked = len(state.acks)
+        what = "load()" if store else "resume"
+        did = f"{what} raised {step.error}" if step.how == "raised" else f"{what} {_ending(step)}"
+        if step.destroyed and self._policy.evidence == "keep":
+            files = ", ".join(step.destroyed)
+            yield Problem(
+                kind="evidence-destroyed", summary=f"{did}, and changed {files}", expected=("files untouched",)
+            )
+        if step.how == "hang":
+            return
+        if store and acked:
+            last = shown(state.acks[-1].value)
+            yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=(last,))
+        else:
+            yield Problem(kind="stuck", summary=did, expected=("resume, and the uncrashed end",))
+
+    def _end_problems(self, state: CrashState, step: Step) -> Iterator[Problem]:
+        value = step.value or {}
+        failed = value.get("check")
+        if failed is not None:
+            yield Problem(kind=failed["kind"], summary=failed["text"])
+        if self._reference.has_check or not self._reference.ended:
+            return
+        if canonical(value["end"]) == canonical(self._reference.end):
+            return
+        if any(self._honesty.honest(unknown, state) for unknown in _unknowns(step)):
+            return  # a person must decide now: the end waits for them
+        summary = f"resumed to {shown(value['end'])}, the uncrashed run ended with {shown(self._reference.end)}"
+        yield Problem(kind="diverged", summary=summary, expected=(shown(self._reference.end),))
+
+    def _value_problems(self, state: CrashState, step: Step) -> Iterator[Problem]:
+        value = step.value or {}
+        if self._reference.kind == "Log":
+            yield from self._log_problems(state, value)
+        else:
+            yield from self._store_problems(state, value)
+
+    def _store_problems(self, state: CrashState, value: dict[str, Any]) -> Iterator[Problem]:
+        started = [canonical(form) for form in self._reference.calls(state.done)]
+        acked = len(state.acks)
+        found = canonical(value["value"])
+        nothing = value.get("nothing", False) or self._reference.nothing == {"value": value["value"]}
+        if nothing and (not acked or self._policy.acked == "prefix"):
+            return
+        allowed = started[0 if self._policy.acked == "prefix" else max(acked - 1, 0) :]
+        if found in allowed and not value.get("nothing"):
+            return
+        last = shown(state.acks[-1].value) if acked else "nothing there"
+        expected = (last, *([shown(self._reference.calls(state.done)[-1])] if len(started) > acked else []))
+        said = "nothing there" if nothing else shown(value["value"])
+        if nothing:
+            kind = "silent-reset" if _has_bytes(state) else "lost"
+        elif found in started[:acked]:
+            kind = "lost"
+        else:
+            kind = "torn"
+        summary = f"{last} was acked; load() returned {said}" if acked else f"load() returned {said}, never saved"
+        yield Problem(kind=kind, summary=summary, expected=expected)
+
+    def _log_problems(self, state: CrashState, value: dict[str, Any]) -> Iterator[Problem]:
+        batches = self._reference.calls(state.done)
+        acked = [canonical(event) for batch in batches[: len(state.acks)] for event in batch]
+        flying = [canonical(event) for batch in batches[len(state.acks) :] for event in batch]
+        found = [canonical(event) for event in value["value"] or []]
+        wanted = acked + flying
+        if found == wanted[: len(found)] and len(found) >= len(acked):
+            if self._reference.atomic and len(found) not in (len(acked), len(wanted)):
+                summary = f"{len(found) - len(acked)} of {len(flying)} events of one atomic batch are there"
+                yield Problem(kind="torn", summary=summary, expected=("the batch whole, or none of it",))
+            return
+        expected = (
+            f"{len(acked)} acked events" + (", alone or followed by the batch being appended" if flying else ""),
+        )
+        yield Problem(
+            kind=_log_kind(state, found, acked, wanted), summary=_log_summary(found, acked), expected=expected
+        )
+
+    # --- again ---------------------------------------------------------------------------------
+
+    def _again_problems(self, first: Step, second: Step | None, third: Step | None) -> Iterator[Problem]:
+        if second is None:
+            return
+        if second.how != "returned":
+            summary = f"the second recovery {_ending(second)}, the first returned"
+            yield Problem(kind="diverged", summary=summary, step="second")
+            return
+        yield from self._second_problems(first.value or {}, second)
+        more = (second.value or {}).get("more")
+        if more is None:
+            return
+        if "error" in more:
+            yield Problem(kind="stuck", summary=f"after recovery one more save raised {more['error']}", step="second")
+        elif third is not None:
+            yield from _more_problems(more["saved"], third)
+
+    def _second_problems(self, first: dict[str, Any], second: Step) -> Iterator[Problem]:
+        key = "end" if self._reference.kind == "Subject" else "value"
+        again = second.value or {}
+        failed = again.get("check")
+        if failed is not None and first.get("check") is None:
+            text = f"recovered again: {failed['text']}"
+            yield Problem(kind=failed["kind"], summary=text, step="second")
+        elif not self._reference.has_check and canonical(first[key]) != canonical(again[key]):
+            summary = f"recovered twice: first {shown(first[key])}, then {shown(again[key])}"
+            yield Problem(kind="diverged", summary=summary, step="second")
+
+    # --- effects -------------------------------------------------------------------------------
+
+    def _effect_problems(self, state: CrashState, answer: Answer) -> Iterator[Problem]:
+        order = [op for op in self._reference.trace.ops if isinstance(op, t.Effect) and op.counted]
+        expected = Counter(identity(op) for op in order)
+        done = [*state.effects, *(op for step in answer.steps for op in step.events if isinstance(op, t.Effect))]
+        observed = Counter(identity(op) for op in done if op.counted)
+        unknowns = [unknown for step in answer.steps for unknown in _unknowns(step)]
+        honest = [unknown for unknown in unknowns if self._honesty.honest(unknown, state)]
+        for unknown in unknowns:
+            if unknown not in honest:
+                yield Problem(
+                    kind="needless-unknown", summary=f"{words(unknown)} reported unknown where the files tell"
+                )
+        for each, count in observed.items():
+            if count > expected[each] and self._policy.effects != "at-least-once":
+                summary = f"{_identity_words(each)} done {_times(count)}, expected {expected[each]}"
+                yield Problem(kind="duplicate-effect", summary=summary, expected=("once; or lab.unknown(…)",))
+        yield from self._missing_problems(answer, order, observed, honest)
+
+    def _missing_problems(
+        self, answer: Answer, order: list[t.Effect], observed: Counter[Identity], honest: list[t.Unknown]
+    ) -> Iterator[Problem]:
+        if self._policy.effects == "at-most-once" or answer.steps[0].how != "returned" or not self._reference.ended:
+            return
+        waiting = False
+        for position, op in enumerate(order):
+            waiting = waiting or any(matches(unknown, op) for unknown in honest)
+            count = sum(identity(each) == identity(op) for each in order[: position + 1])
+            if observed[identity(op)] < count and not waiting:
+                summary = f"{words(op)} done {_times(observed[identity(op)])}, expected {count}"
+                yield Problem(kind="missing-effect", summary=summary, expected=(f"{count} in the uncrashed run",))
+                return
+
+
+def _process_problems(step: Step) -> Iterator[Problem]:
+    if step.how == "hang":
+        yield Problem(kind="hang", summary=f"recovery ({step.step}) did not end within its time limit", step=step.step)
+    if step.left:
+        summary = f"recovery ({step.step}) left {len(step.left)} processes running: {', '.join(step.left[:3])}"
+        yield Problem(kind="left-process", summary=summary, step=step.step)
+
+
+def _more_problems(saved: Any, third: Step) -> Iterator[Problem]:
+    if third.how != "returned":
+        summary = f"after recovery one more value was saved; then load() {_ending(third)}"
+        yield Problem(kind="lost", summary=summary, step="third", expected=(shown(saved),))
+    elif canonical((third.value or {}).get("value")) != canonical(saved):
+        loaded = shown((third.value or {}).get("value"))
+        summary = f"after recovery {shown(saved)} was saved; then load() returned {loaded}"
+        yield Problem(kind="lost", summary=summary, step="third", expected=(shown(saved),))
+
+
+def _log_kind(state: CrashState, found: list[str], acked: list[str], wanted: list[str]) -> str:
+    if not found and acked:
+        return "silent-reset" if _has_bytes(state) else "lost"
+    if set(found) - set(wanted):
+        return "torn"
+    if Counter(found) - Counter(wanted):
+        return "duplicate-entry"
+    return "lost" if found == acked[: len(found)] else "hole"
+
+
+def _log_summary(found: list[str], acked: list[str]) -> str:
+    same = next((i for i, pair in enumerate(zip(found, acked, strict=False)) if pair[0] != pair[1]), None)
+    if same is None:
+        return f"{len(acked)} events were acked; load() returned {len(found)}"
+    return f"{len(acked)} events were acked; load() returned {len(found)}, other than acked from number {same + 1} on"
+
+
+def _has_bytes(state: CrashState) -> bool:
+    """Whether any file of the subject survived: then "nothing there" is read out of something."""
+    return any(isinstance(node, File) for _, _, node in state.tree.walk("dir"))
+
+
+def _unknowns(step: Step) -> list[t.Unknown]:
+    return [op for op in step.events if isinstance(op, t.Unknown)]
+
+
+def _ending(step: Step) -> str:
+    match step.how:
+        case "raised":
+            return f"raised {step.error}"
+        case "signal":
+            return f"died by signal {step.signal}"
+        case "hang":
+            return "did not end"
+    return f"ended with exit code {step.exit_code}" + (f": {step.error}" if step.error else "")
+
+
+def words(op: t.Effect | t.Unknown) -> str:
+    """An effect for people: ``mail to=ada``."""
+    quote = '"'
+    details = " ".join(f"{name}={shown(value).strip(quote)}" for name, value in op.detail.items())
+    return f"{op.name} {details}".strip()
+
+
+def _identity_words(each: Identity) -> str:
+    return words(t.Effect(n=0, name=each[0], detail=json.loads(each[1])))
+
+
+def _times(count: int) -> str:
+    return {0: "0 times", 1: "once", 2: "2 times"}.get(count, f"{count} times")

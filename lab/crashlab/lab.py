@@ -1,0 +1,107 @@
+"""The object that a subject's callables receive: its directory, and its ways to tell the lab things.
+
+The lab plays the outside world: an effect is done the moment :meth:`Lab.effect` returns and no crash
+takes it back. Usable from threads and tasks.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from crashlab import trace as t
+from crashlab.values import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+
+class Sink(Protocol):
+    """Where events go: the recorder while recording, the result pipe while recovering."""
+
+    def __call__(self, event_type: type[t.Op], **fields: Any) -> None:
+        """Take one event, durably enough to survive the death of this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """One effect that the outside world has seen.
+
+    ``counted`` is False where its key was known already, so that nothing was done.
+    """
+
+    name: str
+    key: str | None
+    detail: Mapping[str, Any]
+    receipt: str
+    counted: bool = True
+
+
+@dataclass(eq=False)
+class Lab:
+    """What ``run``, ``resume``, ``open`` and ``check`` receive.
+
+    ``dir`` is the directory of the subject, the same absolute path in every run and recovery.
+    ``effects`` is the outside world's own record, oldest first: it is for ``check``, and for code
+    that plays the outside world; a subject that reads it to decide cheats itself. ``acked`` holds
+    what was acked before the crash and ``expected`` the uncrashed end; both are for ``check`` only.
+    """
+
+    dir: Path
+    _sink: Sink
+    effects: list[EffectRecord] = field(default_factory=list)
+    acked: list[Any] = field(default_factory=list)
+    expected: Any = None
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    def effect(self, name: str, *, key: str | None = None, **detail: Any) -> str:
+        """Do something to the outside world and return its receipt.
+
+        An effect with a known ``key`` is done once: the first receipt comes back. Raises ValueError
+        where that key was used with another name's details, as a real service would.
+        """
+        with self._lock:
+            form = encode(detail)
+            known = None if key is None else self._find(name, key)
+            if known is not None and known.detail != form:
+                text = f"effect {name!r} with key {key!r} was done with {known.detail}, now asked with {form}"
+                raise ValueError(text)
+            receipt = known.receipt if known else f"{name}-{1 + sum(each.counted for each in self.effects)}"
+            record = EffectRecord(name, key, form, receipt, counted=known is None)
+            self._sink(t.Effect, name=name, key=key, detail=form, receipt=receipt, counted=record.counted)
+            self.effects.append(record)
+            return receipt
+
+    def lookup(self, name: str, *, key: str) -> str | None:
+        """Ask the outside world: the receipt of the effect with this key, or None."""
+        with self._lock:
+            known = self._find(name, key)
+            return None if known is None else known.receipt
+
+    def unknown(self, name: str, *, key: str | None = None, **detail: Any) -> None:
+        """Report that an effect may have happened and that a person must decide.
+
+        Excuses zero or one occurrence, and only where the files cannot tell.
+        """
+        with self._lock:
+            self._sink(t.Unknown, name=name, key=key, detail=encode(detail))
+
+    def ack(self, value: Any = None) -> None:
+        """Tell someone that ``value`` is saved: from here on no crash may lose it."""
+        with self._lock:
+            self._sink(t.Ack, value=encode(value))
+
+    def save_point(self, name: str) -> None:
+        """Say that the state on disk is complete here. A dotted name gives the scope: ``turn5.B``."""
+        with self._lock:
+            self._sink(t.SavePoint, name=name)
+
+    def _find(self, name: str, key: str) -> EffectRecord | None:
+        return next((each for each in self.effects if each.counted and (each.name, each.key) == (name, key)), None)
+
+    @staticmethod
+    def history(effects: Iterable[t.Effect]) -> list[EffectRecord]:
+        """The record that the outside world has after these effects of a trace."""
+        return [EffectRecord(op.name, op.key, op.detail, op.receipt, op.counted) for op in effects]

@@ -1,0 +1,67 @@
+"""What recovery did on one crash state, as plain data: it crosses from the worker to the judge as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from crashlab import trace as t
+    from crashlab.tree import Tree
+
+How = Literal["returned", "raised", "exit", "signal", "hang"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of the recovery of one state, in a process of its own.
+
+    ``value`` is what :func:`crashlab.workload.recover` returned. ``destroyed`` are files of the state
+    that a step which did not return left gone or changed; ``left`` are processes that it left behind
+    (they have been ended).
+    """
+
+    step: str
+    how: How
+    value: dict[str, Any] | None = None
+    error: str = ""
+    traceback: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    events: tuple[t.Op, ...] = ()
+    destroyed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """All steps on one crash state, in order; after a step that did not return there is none."""
+
+    state: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRecording:
+    """One run of the workload under the recorder, before anything was proved of it.
+
+    ``base`` is the tree before, ``last`` the tree that really was there afterwards.
+    """
+
+    root: str
+    base: Tree
+    ops: tuple[t.Op, ...]
+    last: Tree
+    how: How
+    value: dict[str, Any] | None = None
+    error: str = ""
+    traceback: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    outside_writes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    threads: int = 1
+    modules: tuple[str, ...] = ()
+    left: tuple[str, ...] = field(default=())

@@ -1,0 +1,238 @@
+"""One step of the subject in a process of its own: the recorded run, or one step of a recovery.
+
+Two ways in. Isolated: a worker forked this process, and everything is in memory. Interpreter:
+``python -m crashlab.recover.child`` reads the job as JSON from standard input and imports the subject
+itself; that way uses only what every system has.
+
+The answer leaves as JSON lines through a pipe: each op or event at once, as ``{"op": …}``, so that a
+death keeps those before it; then ``{"result": …}``, ``{"error": …}`` or ``{"exit": …}``. After it the
+process ends as an interpreter does: threads that are not daemons are waited for (one that never ends
+makes the step a hang), ``atexit`` functions run, output is flushed. Only the destruction of modules
+is left out: the process ends by ``os._exit``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from crashlab import trace as t
+from crashlab import workload
+from crashlab.lab import Lab
+from crashlab.live.kill import KillGate
+from crashlab.recover import travel, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crashlab.subject import AnySubject
+
+TEXT_LIMIT_BYTES = 1 << 16
+LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What one process is to do. ``step`` is None for the recorded run; ``kill`` is ``(op, byte)``."""
+
+    root: str
+    step: dict[str, Any] | None = None
+    effects: tuple[t.Effect, ...] = ()
+    acked: tuple[Any, ...] = ()
+    expected: Any = None
+    kill: tuple[int, int] | None = None
+    stop_after_acks: int | None = None
+    numbers: tuple[tuple[int, int, int], ...] = ()
+    outside: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that travels to a fresh interpreter."""
+        return {**vars(self), "effects": [t.op_to_json(op) for op in self.effects]}
+
+    @staticmethod
+    def from_json(form: dict[str, Any]) -> Job:
+        """Read :meth:`to_json`."""
+        effects = tuple(op for form in form["effects"] if isinstance(op := t.op_from_json(form), t.Effect))
+        kill = None if form["kill"] is None else (form["kill"][0], form["kill"][1])
+        numbers = tuple((device, inode, number) for device, inode, number in form["numbers"])
+        return Job(**{**form, "effects": effects, "kill": kill, "numbers": numbers, "acked": tuple(form["acked"])})
+
+
+class Pipe:
+    """The way out: whole lines, each written before the call returns."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._identity = os.fstat(descriptor)
+        self._lock = threading.Lock()
+        self._n = 0
+
+    def line(self, message: dict[str, Any]) -> None:
+        """Write one line. Raises OSError where the subject has closed the descriptor.
+
+        A program that closes all descriptors may have opened a file of its own under this number: the
+        lab must not write into that.
+        """
+        data = memoryview(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        if not os.path.samestat(os.fstat(self._descriptor), self._identity):
+            text = "the program closed the descriptor through which the lab gets its answer"
+            raise OSError(errno.EBADF, text)
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def op(self, op: t.Op) -> None:
+        """One op of a recording. The recorder calls this under its lock."""
+        self.line({"op": t.op_to_json(op)})
+
+    def event(self, event_type: type[t.Op], **fields: Any) -> None:
+        """One event of a recovery, numbered here: a sink for :class:`crashlab.lab.Lab`."""
+        with self._lock:
+            self._n += 1
+            self.op(event_type(n=self._n, time_ns=time.time_ns(), **fields))
+
+
+def run(subject: AnySubject, job: Job, pipe: Pipe) -> NoReturn:
+    """Do the job, tell the end of it, and end this process as an interpreter would."""
+    if job.step is None:
+        _run_recorded(subject, job, pipe)
+    lab = Lab(
+        Path(job.root, "dir"),
+        pipe.event,
+        effects=Lab.history(job.effects),
+        acked=list(job.acked),
+        expected=job.expected,
+    )
+    code = _answer(pipe, lambda: workload.recover(subject, lab, job.step or {}))
+    _finish()
+    os._exit(code)
+
+
+def run_forked(subject: AnySubject, job: Job, writing: int) -> NoReturn:
+    """:func:`run` in a process that a worker has just forked; nothing may ever return into the worker's code."""
+    try:
+        run(subject, job, Pipe(writing))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        raise
+    finally:
+        os._exit(LAB_EXIT_CODE)
+
+
+def _run_recorded(subject: AnySubject, job: Job, pipe: Pipe) -> NoReturn:
+    from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
+
+    gate = None if job.kill is None else KillGate(*job.kill)
+    sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
+    lab = Lab(Path(job.root, "dir"), sink)
+    numbers = {(device, inode): number for device, inode, number in job.numbers}
+    modules = frozenset(sys.modules)
+    RECORDER.start(root=job.root, numbers=numbers, emit=pipe.op, gate=gate, outside=job.outside)
+    code = _answer(pipe, lambda: workload.record(subject, lab, sink))
+    _finish()
+    if gate is not None:
+        gate.end()
+    watched = RECORDER.stop()
+    told = {"outside_writes": watched.outside_writes, "unseen": watched.unseen, "threads": watched.threads}
+    pipe.line({"watched": told, "modules": sorted(sys.modules.keys() - modules)})
+    os._exit(code)
+
+
+def _answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
+    """Run ``act``, write its one line, and return the exit code that the process will have."""
+    try:
+        value = act()
+    except SystemExit as error:
+        return _exit(pipe, error)
+    except BaseException as error:  # noqa: BLE001 - whatever the subject raises is its answer, and is judged
+        return _error(pipe, error)
+    try:
+        line = json.dumps(value, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        return _error(pipe, error)
+    if len(line) > wire.LINE_LIMIT_BYTES:
+        limit = wire.LINE_LIMIT_BYTES >> 20
+        text = (
+            f"the result is too large: {len(line) >> 20} MiB as JSON, limit {limit} MiB. Pass view=… to compare a part."
+        )
+        pipe.line({"error": {"type": "UsageError", "message": text, "traceback": ""}})
+        return 1
+    pipe.line({"result": value})
+    return 0
+
+
+def _exit(pipe: Pipe, error: SystemExit) -> int:
+    """What Python makes of SystemExit: a number is the exit code, a text goes to standard error."""
+    code = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
+    message = "" if error.code is None or isinstance(error.code, int) else str(error.code)
+    if message:
+        sys.stderr.write(f"{message}\n")
+    pipe.line({"exit": {"code": code & 0xFF, "message": message[:TEXT_LIMIT_BYTES]}})
+    return code & 0xFF
+
+
+def _error(pipe: Pipe, error: BaseException) -> int:
+    text = "".join(traceback.format_exception(error))
+    told = {"type": type(error).__name__, "message": _message(error), "traceback": _subject_part(error)}
+    pipe.line({"error": told})
+    sys.stderr.write(text[-TEXT_LIMIT_BYTES:])
+    return 1
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:TEXT_LIMIT_BYTES]
+    except Exception as second:  # noqa: BLE001 - the subject's own __str__ may raise anything
+        return f"(its text cannot be shown: {type(second).__name__})"
+
+
+def _subject_part(error: BaseException) -> str:
+    """The traceback from the subject's first frame on: the lab's own frames tell the reader nothing."""
+    lab = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code.co_filename.startswith(lab):
+        step = step.tb_next
+    shown = error if step is None else error.with_traceback(step)
+    return "".join(traceback.format_exception(shown))[-TEXT_LIMIT_BYTES:]
+
+
+def _finish() -> None:
+    """End as an interpreter does, up to the destruction of modules."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - what Python calls at its end; no public name
+    atexit._run_exitfuncs()  # noqa: SLF001 - as above
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # the subject closed or replaced it
+            continue
+
+
+def main() -> NoReturn:
+    """Read a job from standard input and do it: the way for systems and subjects that cannot be forked."""
+    request = json.loads(sys.stdin.buffer.read())
+    pipe = Pipe(os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    output = request["stdout"]
+    os.dup2(output if isinstance(output, int) else os.open(output, os.O_WRONLY | os.O_APPEND), 1)
+    sys.path[:] = request["sys_path"]
+    job = Job.from_json(request["job"])
+    if job.step is None:
+        from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
+
+        RECORDER.install()
+    subject = travel.unpack(request["subject"])
+    pipe.line({"ready": True})
+    run(subject, job, pipe)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""The main process's side of the lab's processes: start them, ask them, and leave nothing behind.
+
+::
+
+    main ── keeper ─┬─ server for recording ──── worker ── child, one per run
+                    └─ server for recovery ─┬─── worker ── child, one per step
+                                            └─── worker ── child
+
+The main process may be anything and is never forked; the keeper is a fresh interpreter. Should the
+main process die at any moment, the keeper ends everything and removes the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from crashlab import trace as t
+from crashlab.errors import LabError, UsageError
+from crashlab.observation import Answer, RawRecording
+from crashlab.recover import travel
+from crashlab.recover.crew import Crew
+from crashlab.recover.wire import Channel, Message
+from crashlab.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+IMPORT_LIMIT_S = 30.0
+_ANSWER_LIMIT_S = 60.0
+_CLOSE_LIMIT_S = 15.0
+_LOG_CHARACTERS = 2_000
+_FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+class Host:
+    """The processes of one subject, as a context manager.
+
+    ``subject`` is the form that :func:`crashlab.recover.travel.pack` made. ``jobs`` is how many
+    recoveries run at the same time. ``interpreter`` runs every step in a fresh interpreter. ``root``
+    repeats a stored run at its recorded place.
+
+    Raises UsageError where the subject cannot be imported, LabError where the lab itself fails.
+    """
+
+    def __init__(
+        self,
+        subject: dict[str, Any],
+        *,
+        jobs: int = 1,
+        env: Mapping[str, str] | None = None,
+        interpreter: bool = False,
+        root: str | None = None,
+        import_limit_s: float = IMPORT_LIMIT_S,
+    ) -> None:
+        self.subject = subject
+        self.description: dict[str, Any] = {}
+        self.mode = "interpreter" if interpreter else "isolated"
+        self.pinned = ""
+        self.jobs = max(1, jobs)
+        self.root = ""
+        self._env = dict(env or {})
+        self._import_limit_s = import_limit_s
+        self._folder = ""
+        self._servers: dict[str, Channel] = {}
+        self._server_pids: dict[str, int] = {}
+        self._recorder: Channel | None = None
+        self._crew: Crew | None = None
+        self._prepared: Message | None = None
+        self._closed = False
+        with travel.no_check_inside():
+            self._keeper, self._control = self._start_keeper(root)
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- what a caller asks --------------------------------------------------------------------
+
+    def record(self, *, kill: tuple[int, int] | None = None, timeout_s: float) -> RawRecording:
+        """Run the workload once under the recorder, on an empty place.
+
+        ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``.
+        """
+        self._one_at_a_time()
+        if self._recorder is None:
+            self._recorder = self._worker("record")
+        request = {
+            "kill": kill,
+            "timeout_s": timeout_s,
+            "stop_after_acks": self.description["stop_after_acks"],
+            "outside": self.description["outside"],
+        }
+        self._recorder.put({"record": request})
+        return self._recording(self._recorder)
+
+    def prepare(self, trace: t.Trace, *, modules: Sequence[str] = (), expected: Any = None) -> None:
+        """Give the recovery workers a trace, and import ``modules`` before they are forked.
+
+        ``expected`` is the uncrashed end in tagged form, for a subject's ``check``.
+        """
+        if trace.root != self.root:
+            text = f"the trace was recorded at {trace.root} and this lab is at {self.root}; pass root={trace.root!r}"
+            raise UsageError(text)
+        self._end_crew()
+        self._prepared = {"trace": trace.to_json(), "expected": expected}
+        if self.mode == "isolated":
+            request = {"do": "prepare", **self._prepared, "modules": list(modules)}
+            answer = self._ask_server("recover", request, self._import_limit_s)
+            if answer["threads"] > 1:
+                self.mode = "interpreter"  # a module that the run imported late starts threads
+
+    def recover(self, requests: Iterable[Message]) -> Iterator[Answer]:
+        """Run these requests and yield answers as they come. Raises LabError where a worker dies.
+
+        A request is ``{"state": id, "steps": [{"step": name, …}, …], "timeout_s": seconds}``.
+        """
+        self._one_at_a_time()
+        if self._crew is None:
+            self._crew = self._new_crew(self.mode, self.jobs)
+        yield from self._crew.recover(requests)
+
+    def recover_fresh(self, requests: Iterable[Message]) -> Iterator[Answer]:
+        """The same in fresh interpreters, whatever the mode: a control of the forked way."""
+        self._one_at_a_time()
+        crew = self._new_crew("interpreter", self.jobs)
+        try:
+            yield from crew.recover(requests)
+        finally:
+            crew.stop()
+
+    def bare_forks(self, count: int) -> float:
+        """How many children per second a recovery worker can fork and reap: for the benchmark."""
+        channel = self._worker("recover")
+        answer = channel.ask({"bare_forks": count}, timeout_s=_ANSWER_LIMIT_S)
+        channel.close()
+        return float((answer or {"per_second": 0.0})["per_second"])
+
+    def close(self) -> None:
+        """End every process and remove the folder. Doing it again changes nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._control.close()
+        try:
+            self._keeper.wait(_CLOSE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+            self._keeper.wait()
+        for channel in [*self._servers.values(), *([self._recorder] if self._recorder else [])]:
+            channel.close()
+        if self._crew is not None:
+            self._crew.stop()
+        if self._folder and os.path.exists(self._folder):
+            text = f"the lab could not remove {self._folder}; its keeper ended with {self._keeper.returncode}"
+            raise LabError(text)
+
+    # --- starting ------------------------------------------------------------------------------
+
+    def _start_keeper(self, root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
+        from crashlab.recover.server import BOOTSTRAP  # noqa: PLC0415 - the server's modules are of no use here otherwise
+
+        ours, theirs = socket.socketpair()
+        arguments = {
+            "control": theirs.fileno(),
+            "main": os.getpid(),
+            "temporary": tempfile.gettempdir(),
+            "root": root or "",
+        }
+        base = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}
+        with theirs:
+            keeper = subprocess.Popen(
+                [
+                    *(sys.executable, *["-O"] * sys.flags.optimize),
+                    *("-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.keeper", json.dumps(arguments)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **base, **_FIXED},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        return keeper, Channel(ours, "the lab's keeper")
+
+    def _start(self) -> None:
+        hello = self._next(self._control, _ANSWER_LIMIT_S)
+        self._folder, self.root = hello["folder"], hello["root"]
+        for role in ("record", "recover"):
+            self._servers[role], self._server_pids[role] = self._fork({"do": "server", "role": role, "env": self._env})
+            self._servers[role].put({"do": "import", "subject": self.subject})
+        answers = [self._ask_server(role, None, self._import_limit_s) for role in ("record", "recover")]
+        self.description = answers[-1]["description"]
+        if any(answer["threads"] > 1 for answer in answers):
+            self.mode = "interpreter"
+        self._recorder = self._worker("record")
+
+    def _fork(self, request: Message, name: str = "") -> tuple[Channel, int]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            answer = self._checked(self._control, self._control.ask(request, given=theirs, timeout_s=_ANSWER_LIMIT_S))
+        return Channel(ours, name or f"the lab's server for {request['role']}"), answer["forked"]
+
+    def _worker(self, role: str, mode: str | None = None) -> Channel:
+        """A new worker that is ready to work; finds out whether places can be pinned."""
+        name = "a recording worker" if role == "record" else "a recovery worker"
+        if (mode or self.mode) == "interpreter":
+            stored = self._prepared if role == "recover" else None
+            request = {"trace": None, "expected": None, **(stored or {}), "subject": self.subject}
+            env = {**self._env, **self.description["env"]}
+            limit = {"import_limit_s": self._import_limit_s}
+            channel, _ = self._fork({"do": "interpreter", "env": env, **request, **limit}, name)
+        else:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                server = self._servers[role]
+                self._checked(server, server.ask({"do": "fork"}, given=theirs, timeout_s=_ANSWER_LIMIT_S))
+            channel = Channel(ours, name)
+        ready = self._next(channel, _ANSWER_LIMIT_S)
+        self.pinned = "one at a time" if ready["refused"] else "namespace"
+        if ready["refused"]:
+            self.jobs = 1
+        return channel
+
+    def _new_crew(self, mode: str, jobs: int) -> Crew:
+        if self._prepared is None:
+            text = "recover was called before prepare: the workers have no trace yet"
+            raise LabError(text)
+        return Crew([self._worker("recover", mode) for _ in range(jobs)], self._log)
+
+    def _one_at_a_time(self) -> None:
+        """End a stream of answers that nobody read to its end; its workers hold the place."""
+        if self._closed:
+            text = "the lab is closed"
+            raise LabError(text)
+        if self._crew is not None and self._crew.busy:
+            self._end_crew()
+
+    def _end_crew(self) -> None:
+        if self._crew is not None:
+            self._crew.stop()
+            self._crew = None
+
+    # --- asking --------------------------------------------------------------------------------
+
+    def _recording(self, channel: Channel) -> RawRecording:
+        base: Tree | None = None
+        ops: list[t.Op] = []
+        while True:
+            for message in self._all(channel):
+                if "base" in message:
+                    base = Tree.from_json(message["base"])
+                elif "ops" in message:
+                    ops.extend(t.op_from_json(op) for op in message["ops"])
+                else:
+                    assert base is not None
+                    return _raw(self.root, base, ops, message["done"])
+
+    def _all(self, channel: Channel) -> list[Message]:
+        messages = channel.pull()
+        while not messages:
+            if channel.ended:
+                text = f"{channel.name} died. Its log ends: {self._log() or '(empty)'}"
+                raise LabError(text)
+            channel.wait(None)
+            messages = channel.pull()
+        return messages
+
+    def _ask_server(self, role: str, request: Message | None, limit_s: float) -> Message:
+        """Ask a server that runs the subject's import, or wait for its answer to the question it has."""
+        server = self._servers[role]
+        if request is not None:
+            server.put(request)
+        try:
+            answer = server.next(time.monotonic() + limit_s)
+        except TimeoutError:
+            text = f"importing the subject did not end within {limit_s:g} s in a fresh process; import less, or start less"
+            raise UsageError(text) from None
+        if answer is None:
+            raise UsageError(self._import_death(role))
+        return self._checked(server, answer)
+
+    def _import_death(self, role: str) -> str:
+        asked = self._control.ask({"do": "status", "pid": self._server_pids[role]}, timeout_s=_ANSWER_LIMIT_S)
+        code = (asked or {"exit": None})["exit"]
+        how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
+        said = self._log()
+        return f"importing the subject ended the fresh process with {how}" + (f". It printed: {said}" if said else "")
+
+    def _next(self, channel: Channel, limit_s: float) -> Message:
+        try:
+            return self._checked(channel, channel.next(time.monotonic() + limit_s))
+        except TimeoutError as error:
+            text = f"{error} within {limit_s:g} s. Its log ends: {self._log() or '(empty)'}"
+            raise LabError(text) from error
+
+    def _checked(self, channel: Channel, answer: Message | None) -> Message:
+        if answer is None:
+            text = f"{channel.name} died. Its log ends: {self._log() or '(empty)'}"
+            raise LabError(text)
+        if "usage" in answer:
+            raise UsageError(answer["usage"])
+        if "failed" in answer:
+            text = f"{channel.name} failed: {answer['failed']}"
+            raise LabError(text)
+        return answer
+
+    def _log(self) -> str:
+        try:
+            with open(os.path.join(self._folder, "lab.log"), encoding="utf-8", errors="replace") as file:
+                return file.read()[-_LOG_CHARACTERS:].strip()
+        except OSError:  # the keeper has removed it, or never made it
+            return ""
+
+
+def _raw(root: str, base: Tree, ops: list[t.Op], done: Message) -> RawRecording:
+    lists = {name: tuple(done[name]) for name in ("outside_writes", "unseen", "modules", "left")}
+    last = Tree.from_json(done["last"])
+    rest = {name: done[name] for name in ("how", "value", "error", "traceback", "stdout", "stderr", "threads")}
+    return RawRecording(root=root, base=base, ops=tuple(ops), last=last, **rest, **lists)

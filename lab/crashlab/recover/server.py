@@ -1,0 +1,196 @@
+"""A fork server: one process with one thread that imports the subject once and forks workers.
+
+There are two of them, forked from the keeper before anything of the subject is known. The one for
+recording patches Python's file functions first and then imports the subject; the one for recovery
+never loads these patches, and imports beforehand what the recorded run imported late.
+
+A server whose subject starts threads while it is imported must not fork: a fork copies one thread,
+and whatever lock another held stays locked for ever. It says so, and the steps run in fresh
+interpreters instead (:func:`interpreter_launch`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from crashlab import trace as t
+from crashlab import workload
+from crashlab.errors import UsageError
+from crashlab.recover import child, place, sweep, travel, wire, worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from crashlab.recover.child import Job
+    from crashlab.recover.watch import Output
+    from crashlab.recover.wire import Message
+    from crashlab.subject import AnySubject
+
+RECORD, RECOVER = "record", "recover"
+
+
+def thread_count() -> int:
+    """Threads of this process, those of C libraries included where the system tells."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return threading.active_count()
+
+
+def fill_places(root: str, env: Mapping[str, str]) -> dict[str, str]:
+    """``env`` with ``{dir}``, ``{tmp}`` and ``{home}`` filled in."""
+    filled = {}
+    for name, value in env.items():
+        for each in place.PLACES:
+            value = value.replace(f"{{{each}}}", os.path.join(root, each))  # noqa: PLW2901 - filled step by step
+        filled[name] = value
+    return filled
+
+
+class Server:
+    """Answers the main process: import, prepare, fork."""
+
+    def __init__(self, control: socket.socket, role: str, root: str) -> None:
+        self._control = control
+        self._role = role
+        self._root = root
+        self._subject: AnySubject | None = None
+        self._trace: t.Trace | None = None
+        self._expected: Any = None
+
+    def serve(self) -> None:
+        """Answer until the main process closes the connection."""
+        while (request := wire.receive(self._control)) is not None:
+            match request["do"]:
+                case "import":
+                    answer = self._import(request)
+                case "prepare":
+                    answer = self._prepare(request)
+                case _:
+                    answer = self._fork()
+            wire.send(self._control, answer)
+
+    def _import(self, request: Message) -> Message:
+        if self._role == RECORD:
+            from crashlab.record.python import RECORDER  # noqa: PLC0415 - only this role loads the patches
+
+            RECORDER.install()
+        try:
+            self._subject = travel.unpack(request["subject"])
+            description = workload.describe(self._subject)
+        except UsageError as error:
+            return {"usage": str(error)}
+        os.environ.update(fill_places(self._root, description["env"]))
+        return {"description": description, "threads": thread_count()}
+
+    def _prepare(self, request: Message) -> Message:
+        self._trace, self._expected = t.Trace.from_json(request["trace"]), request["expected"]
+        for name in request["modules"]:
+            try:
+                importlib.import_module(name)
+            except BaseException:  # noqa: BLE001, S112 - only a head start: the recovery itself meets the error, if any
+                continue
+        return {"threads": thread_count()}
+
+    def _fork(self) -> Message:
+        connection = wire.receive_socket(self._control)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # else what the import printed comes out of every child again
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            connection.close()
+            return {"forked": pid}
+        sweep.die_with_parent(parent)
+        self._control.close()
+        subject = self._subject
+        assert subject is not None, "the main process asks for a fork after an import"
+
+        def launch(job: Job, writing: int, _output: Output) -> int:
+            pid = os.fork()
+            if pid == 0:
+                os.setsid()
+                connection.close()
+                child.run_forked(subject, job, writing)
+            return pid
+
+        setting = worker.Setting(root=self._root, launch=launch, trace=self._trace, expected=self._expected)
+        worker.work(connection, setting)
+
+
+def run_server(control: socket.socket, role: str, root: str, parent: int) -> NoReturn:
+    """Be a server in this process, which the keeper has just forked, until the end."""
+    code = 1
+    try:
+        sweep.die_with_parent(parent)
+        Server(control, role, root).serve()
+        code = 0
+    except ConnectionError:
+        code = 0  # the main process is gone; the keeper ends everything
+    except BaseException:  # noqa: BLE001 - to the log, which the main process quotes
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def interpreter_worker(connection: socket.socket, request: Mapping[str, Any], root: str) -> NoReturn:
+    """Be a worker whose steps are fresh interpreters; nothing of the subject is ever imported here."""
+    trace = None if request["trace"] is None else t.Trace.from_json(request["trace"])
+    os.environ.update(fill_places(root, request["env"]))
+    launch = interpreter_launch(request["subject"])
+    setting = worker.Setting(
+        root=root,
+        launch=launch,
+        trace=trace,
+        expected=request["expected"],
+        import_limit_s=request["import_limit_s"],
+    )
+    worker.work(connection, setting)
+
+
+def interpreter_launch(subject: Mapping[str, Any]) -> worker.Launch:
+    """Steps as fresh interpreters that import the subject themselves."""
+
+    def launch(job: Job, writing: int, output: Output) -> int:
+        request = {"subject": subject, "job": job.to_json(), "stdout": output.writers[0], "sys_path": sys.path}
+        # The lab reads its standard input whole before it touches the subject, so this never blocks for long.
+        process = subprocess.Popen(
+            [sys.executable, "-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.child"],
+            stdin=subprocess.PIPE,
+            stdout=writing,
+            stderr=output.writers[1],
+            pass_fds=[output.writers[0]],
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request).encode())
+            process.stdin.close()
+        except BrokenPipeError:
+            process.kill()  # it died before it read: its end says how
+        process.returncode = 0  # the watch reaps it, not this object
+        return process.pid
+
+    return launch
+
+
+BOOTSTRAP = "import json,sys; sys.path[:] = json.loads(sys.argv[1]); import importlib; importlib.import_module(sys.argv[2]).main()"
+"""Run the ``main`` of a module of the lab with the module path of this process, whatever the working directory holds."""
+
+
+def reset_signals() -> None:
+    """Handlers and mask as in a program that was started from a shell, whatever the test runner did."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -1,0 +1,171 @@
+"""Nothing escapes: every descendant of a process is found, named and ended, daemons included.
+
+On Linux the lab's processes are *subreapers*: a process whose parent ends becomes their child, so
+that ``waitpid`` raising ``ChildProcessError`` proves that nothing is left. That costs one call; only
+where something does live is ``/proc`` read.
+
+Not covered: systems without subreaper (macOS), where a process that made a session of its own and
+lost its parent is out of reach; there only the process group of a step is ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import shlex
+import signal
+import sys
+import time
+
+from crashlab.errors import LabError
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+GRACE_S = 0.1
+"""A process that is ending by itself (a resource tracker, a helper at its end of input) gets this long."""
+_KILL_LIMIT_S = 10.0
+_CAN_SWEEP = sys.platform == "linux"
+
+
+def _prctl(option: int, argument: int) -> None:
+    if _CAN_SWEEP and ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0) != 0:
+        text = f"prctl({option}) failed: {os.strerror(ctypes.get_errno())}"
+        raise LabError(text)
+
+
+def become_subreaper() -> None:
+    """From now on orphaned descendants become children of this process."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(parent: int) -> None:
+    """SIGKILL for this process when its parent ``parent`` ends, also when it has ended already.
+
+    The kernel watches the parent's *thread*: only for children of single-threaded processes.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """All living descendants of ``pid``, parents first; zombies do not live. Linux only, else none."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        for child in _children(waiting.pop()):
+            waiting.append(child)
+            if _state(child) not in ("Z", "X", ""):
+                found.append(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found.extend(int(word) for word in file.read().split())
+    except OSError:  # the process ended while it was looked at
+        return found
+    return found
+
+
+def _state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):  # the process ended while it was looked at
+        return ""
+
+
+def command_line(pid: int) -> str:
+    """What ``pid`` runs, without numbers that differ from run to run; "" where it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().rstrip(b"\0").split(b"\0")
+        with open("/proc/self/cmdline", "rb") as file:
+            ours = file.read().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
+    if words == ours:
+        return "a fork of the subject"
+    return shlex.join(os.fsdecode(word) for word in words if word)
+
+
+def nothing_lives() -> bool:
+    """Whether this process has no living child; dead ones are reaped. One call where there is none."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
+
+
+def sweep(*, grace_s: float = GRACE_S) -> tuple[str, ...]:
+    """End every descendant of this process; the command lines of those that lived on, sorted.
+
+    Raises LabError where one cannot be ended.
+    """
+    if nothing_lives():
+        return ()
+    _let_end(time.monotonic() + grace_s)
+    names = sorted(name for pid in descendants(os.getpid()) if (name := command_line(pid)))
+    end_all()
+    return tuple(names)
+
+
+def end_all() -> None:
+    """SIGKILL for every descendant until none is left. Raises LabError where one cannot be ended."""
+    deadline = time.monotonic() + _KILL_LIMIT_S
+    while not nothing_lives():
+        living = descendants(os.getpid())
+        for pid in living:
+            _kill(pid)
+        _wait_for(living, deadline)
+        if time.monotonic() > deadline:
+            text = f"a process cannot be ended: {'; '.join(map(command_line, living))}"
+            raise LabError(text)
+
+
+def _let_end(deadline: float) -> None:
+    while not nothing_lives() and time.monotonic() < deadline:
+        _wait_for(descendants(os.getpid()), deadline)
+
+
+def _wait_for(pids: list[int], deadline: float) -> None:
+    """Return when every one of these processes has ended, or at the deadline."""
+    poll = select.poll()
+    waiting = {}
+    try:
+        for pid in pids:
+            try:
+                waiting[descriptor := os.pidfd_open(pid)] = pid
+            except ProcessLookupError:
+                continue
+            poll.register(descriptor, select.POLLIN)
+        rest = set(waiting)
+        while rest and (left_s := deadline - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(left_s * 1000):
+                poll.unregister(descriptor)
+                rest.discard(descriptor)
+    finally:
+        for descriptor in waiting:
+            os.close(descriptor)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL for the session's first process group, and for its leader. The part that every POSIX system has."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # PermissionError: macOS says so of a group of zombies
+        _kill(pid)

@@ -1,0 +1,189 @@
+"""A worker: makes one crash state after the other at the pinned place and runs the subject on each.
+
+For each request it fills the root with the state's tree and gives every step a process of its own,
+forked from here, on the directory that the step before left. It reads result and output while they
+come, ends the process at the time limit, and sweeps what it left behind before it answers: a subject
+that prints without end, closes every descriptor or kills itself costs that step and nothing else.
+
+How a step ended: ``returned`` (a result, exit code 0), ``raised`` (an error), ``exit`` (the process
+ended without either), ``signal``, ``hang`` (the time limit).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from crashlab import directory
+from crashlab import trace as t
+from crashlab.crash.states import CrashState, state_of
+from crashlab.recover import place, sweep, wire
+from crashlab.recover.child import Job
+from crashlab.recover.watch import Ended, Output, Watch
+from crashlab.tree import File, Tree
+
+if TYPE_CHECKING:
+    from crashlab.recover.wire import Message
+
+Launch = Callable[[Job, int, Output], int]
+"""Start a process for a job: gets the job, the descriptor for its answer, the output pipes; returns the pid."""
+
+OPS_PER_FRAME = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a worker is made for; it does not change while it lives."""
+
+    root: str
+    launch: Launch
+    trace: t.Trace | None = None
+    expected: Any = None
+    import_limit_s: float = 0.0
+
+
+def work(control: socket.socket, setting: Setting) -> NoReturn:
+    """Pin the root, say so, and serve requests until the main process closes ``control``."""
+    code = 1
+    log = os.dup(2)
+    try:
+        sweep.become_subreaper()
+        refused = place.pin(setting.root)
+        wire.send(control, {"ready": True, "refused": refused})
+        Worker(control, setting).serve()
+        code = 0
+    except (ConnectionError, Abandoned):
+        code = 0  # the main process is gone or has no more use for the answer
+    except BaseException:
+        os.dup2(log, 2)
+        sys.excepthook(*sys.exc_info())  # to the log, which the main process quotes
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            sweep.end_all()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class Abandoned(Exception):  # noqa: N818 - no accident: nobody waits for the answer any more
+    """The main process closed the connection while a step was running."""
+
+
+class Worker:
+    """Serves the requests of one connection."""
+
+    def __init__(self, control: socket.socket, setting: Setting) -> None:
+        self._control = control
+        self._setting = setting
+        self._root = setting.root
+        self._output = Output()
+        self._watch = Watch(control, self._output)
+        for standard, writer in enumerate(self._output.writers, start=1):
+            os.dup2(writer, standard)  # here and not in each child: a child inherits both as they are
+
+    def serve(self) -> None:
+        """Answer requests until there are no more."""
+        gc.collect()
+        gc.freeze()  # a collection in a child would touch, and so copy, every page that it shares with us
+        while (request := wire.receive(self._control)) is not None:
+            if "record" in request:
+                self._record(request["record"])
+            elif "bare_forks" in request:
+                wire.send(self._control, {"per_second": bare_forks(request["bare_forks"])})
+            else:
+                wire.send(self._control, self._recover(request))
+
+    # --- recording -----------------------------------------------------------------------------
+
+    def _record(self, request: Message) -> None:
+        place.refill(self._root, place.base_tree())
+        base, numbers = directory.read_numbered(self._root)
+        wire.send(self._control, {"base": base.to_json()})
+        job = Job(
+            root=self._root,
+            kill=None if request["kill"] is None else (request["kill"][0], request["kill"][1]),
+            stop_after_acks=request["stop_after_acks"],
+            numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
+            outside=tuple(request["outside"]),
+        )
+        waiting: list[Message] = []
+
+        def take(op: Message) -> None:
+            waiting.append(op)
+            if len(waiting) >= OPS_PER_FRAME:
+                wire.send(self._control, {"ops": waiting})
+                waiting.clear()
+
+        ended = self._step(job, request["timeout_s"], take, limit_bytes=wire.FRAME_LIMIT_BYTES)
+        wire.send(self._control, {"ops": waiting})
+        told = {"outside_writes": (), "unseen": (), "threads": 1, **ended.watched}
+        last = directory.read(self._root).to_json()
+        wire.send(self._control, {"done": {**ended.form(), **told, "modules": ended.modules, "last": last}})
+
+    # --- recovering ----------------------------------------------------------------------------
+
+    def _recover(self, request: Message) -> Message:
+        trace, expected = self._setting.trace, self._setting.expected
+        assert trace is not None, "a recovery worker is made after prepare"
+        state = state_of(trace, request["state"])
+        place.refill(self._root, state.tree)
+        effects = list(state.effects)
+        steps = []
+        for step in request["steps"]:
+            events: list[Message] = []
+            acked = tuple(op.value for op in state.acks)
+            job = Job(root=self._root, step=step, effects=tuple(effects), acked=acked, expected=expected)
+            ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
+            destroyed = () if ended.how == "returned" else self._destroyed(state)
+            steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
+            if ended.how != "returned":
+                break
+            effects.extend(op for op in map(t.op_from_json, events) if isinstance(op, t.Effect))
+        return {"state": request["state"], "steps": steps}
+
+    def _step(self, job: Job, timeout_s: float, take: Callable[[Message], None], *, limit_bytes: int) -> Ended:
+        reading, writing = os.pipe()
+        try:
+            try:
+                pid = self._setting.launch(job, writing, self._output)
+            finally:
+                os.close(writing)
+            limit_s = timeout_s if not self._setting.import_limit_s else self._setting.import_limit_s
+            ended = self._watch.follow(pid, reading, limit_s, timeout_s, wire.Lines(limit_bytes), take)
+        finally:
+            os.close(reading)
+        if ended is None:
+            raise Abandoned
+        return ended
+
+    def _destroyed(self, state: CrashState) -> tuple[str, ...]:
+        """Files of the state, in ``dir`` and ``home``, that are gone now or have other bytes."""
+        now = directory.read(self._root)
+        return tuple(
+            path
+            for path, _, node in state.tree.walk()
+            if isinstance(node, File) and not path.startswith("tmp/") and _bytes(now, path) != node.content.digest
+        )
+
+
+def _bytes(tree: Tree, path: str) -> str:
+    node = tree.node(path)
+    return node.content.digest if isinstance(node, File) else ""
+
+
+def bare_forks(count: int) -> float:
+    """How many children per second this process can fork and see end, doing nothing: what a benchmark compares with."""
+    start = time.perf_counter()
+    for _ in range(count):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    return count / (time.perf_counter() - start)

@@ -1,0 +1,220 @@
+"""The uncrashed run: recorded twice, proved, and only then trusted.
+
+Whatever makes a recording unfit to judge by (an unseen writer, two runs that differ, nothing written)
+is found here, before any crash state is made. Each reason says what was seen and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from crashlab import trace as t
+from crashlab.errors import UsageError
+from crashlab.honesty import identity
+from crashlab.judge import Reference
+from crashlab.record.proof import replay_proof
+from crashlab.report.model import Control, UnmeasuredReason
+from crashlab.values import canonical, shown
+
+if TYPE_CHECKING:
+    from crashlab.observation import RawRecording, Step
+    from crashlab.recover.host import Host
+
+RECORDED_RUN_FACTOR = 6
+"""The recorded run gets this many times the time limit of one recovery."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A recorded run and what is known of its fitness. ``fatal`` reasons leave nothing to judge."""
+
+    reference: Reference
+    modules: tuple[str, ...] = ()
+    controls: tuple[Control, ...] = ()
+    unmeasured: tuple[UnmeasuredReason, ...] = ()
+    notes: tuple[str, ...] = ()
+    last: t.Trace | None = field(default=None)
+
+
+def record_twice(host: Host) -> Recorded:
+    """Record the workload twice and prove the first recording.
+
+    Raises UsageError where the subject fails without any crash.
+    """
+    description = host.description
+    first = _recorded(host)
+    trace = t.Trace(root=first.root, base=first.base, ops=first.ops, threads=first.threads)
+    reference = Reference(
+        kind=description["kind"],
+        trace=trace,
+        end=(first.value or {}).get("end"),
+        ended=first.how == "returned",
+        has_check=description["has_check"],
+        atomic=description["atomic"],
+    )
+    reasons = [*_unfit(first, description), *_outside(first)]
+    differing = replay_proof(trace, first.last, description["rebuilt"])
+    controls = [Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))]
+    if differing:
+        reasons.append(_unseen(differing, first.unseen))
+    if not any(reason.code == "empty-trace" for reason in reasons):
+        difference = _difference(first, _recorded(host))
+        controls.append(Control(control="runs-agree", passed=not difference, detail=difference))
+        if difference:
+            reasons.append(_runs_differ(difference))
+    notes = _notes(first)
+    return Recorded(
+        reference=reference,
+        modules=first.modules,
+        controls=tuple(controls),
+        unmeasured=tuple(reasons),
+        notes=notes,
+    )
+
+
+def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
+    """Add what ``load`` gives on an empty directory, and whether the uncrashed values come back.
+
+    ``empty`` and ``last`` are first steps of the recovery on the first and the last directory.
+    """
+    reference, controls, reasons = recorded.reference, list(recorded.controls), list(recorded.unmeasured)
+    if reference.kind == "Subject":
+        return recorded
+    nothing: dict[str, Any] = (
+        {"value": (empty.value or {})["value"]} if empty.how == "returned" else {"error": empty.error.split(":")[0]}
+    )
+    usable = empty.how in ("returned", "raised")
+    detail = f"load() on an empty directory {empty.how}: {shown(nothing)}"
+    controls.append(Control(control="empty-load", passed=usable, detail=detail))
+    saved = _saved(reference)
+    came_back = last.how == "returned" and canonical((last.value or {})["value"]) == canonical(saved)
+    found = shown((last.value or {}).get("value")) if last.how == "returned" else last.error or last.how
+    controls.append(Control(control="round-trip", passed=came_back, detail="" if came_back else f"loaded {found}"))
+    if not came_back:
+        text = f"saved {shown(saved)}, loaded {found} without any crash."
+        reasons.append(UnmeasuredReason(code="round-trip", detail=text, next="Mend it, or say what counts: view=…."))
+    return replace(
+        recorded,
+        reference=replace(reference, nothing=nothing),
+        controls=tuple(controls),
+        unmeasured=tuple(reasons),
+    )
+
+
+def _saved(reference: Reference) -> Any:
+    calls = reference.calls(len(reference.trace.ops))
+    if reference.kind == "Log":
+        return [event for batch in calls for event in batch]
+    return calls[-1] if calls else None
+
+
+def _recorded(host: Host) -> RawRecording:
+    """One run that ended as it should. Raises UsageError where it did not."""
+    description = host.description
+    limit_s = description["timeout_s"] * RECORDED_RUN_FACTOR
+    recording = host.record(timeout_s=limit_s)
+    stopped = description["stop_after_acks"] is not None and recording.how == "signal"
+    if recording.how == "hang":
+        return recording
+    if recording.how != "returned" and not stopped:
+        raise UsageError(_failed(recording, description["kind"]))
+    value = recording.value or {}
+    if "usage" in value:
+        raise UsageError(value["usage"])
+    if value.get("check") is not None:
+        text = f"check failed without any crash: {value['check']['text']}. Mend the check or the program first."
+        raise UsageError(text)
+    return recording
+
+
+def _failed(recording: RawRecording, kind: str) -> str:
+    what = {"Store": "save", "Log": "append"}.get(kind, "run")
+    place = recording.traceback.strip().splitlines()[-2:-1]
+    where = f" ({place[0].strip()})" if place else ""
+    if recording.how == "raised":
+        calls = sum(isinstance(op, t.Call) for op in recording.ops)
+        when = f"on call {calls} of {what}, before any crash" if calls else f"in {what}, before any crash"
+        text = f"the uncrashed run raised {recording.error}, {when}{where}."
+        if kind != "Subject" and recording.error.startswith(("TypeError", "AttributeError")):
+            text += (
+                f" {what} is called as {what}(dir, value); if your function takes (value, path): "
+                f'{what}=lambda dir, value: {what}_checkpoint(value, dir / "checkpoint.json").'
+            )
+        return text
+    return (
+        f"the uncrashed run ended by {recording.how} instead of returning. {recording.error} {recording.stderr[-500:]}"
+    )
+
+
+def _unfit(recording: RawRecording, description: dict[str, Any]) -> list[UnmeasuredReason]:
+    if recording.how == "hang":
+        limit = description["timeout_s"] * RECORDED_RUN_FACTOR
+        text = f"the recorded run did not end in {limit:g} s."
+        advice = "If it has no end, ack its saves and pass stop_after_acks=5; if it is slow, raise timeout_s."
+        return [UnmeasuredReason(code="time-limit", detail=text, next=advice)]
+    changes = [op for op in recording.ops if not isinstance(op, t.EVENTS)]
+    if not changes and recording.base.digest == recording.last.digest:
+        where = f"; the program wrote {', '.join(recording.outside_writes[:3])}" if recording.outside_writes else ""
+        text = f"nothing was written under lab.dir{where}."
+        advice = 'Put its path under lab.dir, or its variable into env={"APP_HOME": "{dir}"}.'
+        return [UnmeasuredReason(code="empty-trace", detail=text, next=advice)]
+    if not any(isinstance(op, (t.Ack, t.Effect)) for op in recording.ops) and description["kind"] != "Subject":
+        return [
+            UnmeasuredReason(code="no-ack", detail="nothing was ever acked.", next="Give the subject values to save.")
+        ]
+    return []
+
+
+def _outside(recording: RawRecording) -> list[UnmeasuredReason]:
+    if not recording.outside_writes:
+        return []
+    text = f"the workload wrote outside its directory: {', '.join(recording.outside_writes[:5])}."
+    advice = "Move these files under lab.dir, or list them in outside=[…] if they do not matter."
+    return [UnmeasuredReason(code="outside-write", detail=text, next=advice)]
+
+
+def _unseen(differing: tuple[str, ...], unseen: tuple[str, ...]) -> UnmeasuredReason:
+    text = f"{'; '.join(differing[:3])} (traced / real): no op explains it."
+    if unseen:
+        text += f" Seen by the way: {'; '.join(unseen[:3])}."
+    advice = "This version sees writes of Python code in the recorded process only: not those of children, C or mmap."
+    return UnmeasuredReason(code="unseen-writer", detail=text, next=advice)
+
+
+def _difference(first: RawRecording, second: RawRecording) -> str:
+    """How two uncrashed runs differ in end or effects; "" where they agree."""
+    ends = [(each.value or {}).get("end") for each in (first, second)]
+    if canonical(ends[0]) != canonical(ends[1]):
+        return f"{_first_difference(*ends)}"
+    effects = [Counter(identity(op) for op in each.ops if isinstance(op, t.Effect)) for each in (first, second)]
+    if effects[0] != effects[1]:
+        odd = next(iter((effects[0] - effects[1]) + (effects[1] - effects[0])))
+        return f"effect {odd[0]} {odd[1]}"
+    return ""
+
+
+def _first_difference(first: Any, second: Any) -> str:
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in sorted(first.keys() | second.keys()):
+            if canonical(first.get(key)) != canonical(second.get(key)):
+                return f"{key} {shown(first.get(key), limit=24)} / {shown(second.get(key), limit=24)}"
+    return f"{shown(first)} / {shown(second)}"
+
+
+def _runs_differ(difference: str) -> UnmeasuredReason:
+    text = f"two uncrashed runs ended differently: {difference}."
+    advice = 'If that is allowed, compare the rest: view=lambda end: {"n": end["n"]}.'
+    return UnmeasuredReason(code="runs-differ", detail=text, next=advice)
+
+
+def _notes(recording: RawRecording) -> tuple[str, ...]:
+    notes = []
+    if recording.threads > 1:
+        notes.append(
+            f"{recording.threads} threads wrote: their ops were serialised, so this is one interleaving of many."
+        )
+    if recording.left:
+        notes.append(f"the uncrashed run left processes running, which were ended: {', '.join(recording.left[:3])}")
+    return tuple(notes)

@@ -1,0 +1,99 @@
+"""One stored crash state, recovered and judged again at its recorded path.
+
+The trace and the reference come from the run folder, so that the state is the same to the byte even
+where the program writes other bytes each time. The subject is imported afresh: mended code is met by
+the old state.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from crashlab import directory
+from crashlab.crash.kill import kill_states
+from crashlab.crash.places import Places
+from crashlab.crash.states import CrashState, state_of
+from crashlab.errors import UsageError
+from crashlab.explore import versions
+from crashlab.findings import Findings
+from crashlab.honesty import Honesty
+from crashlab.judge import Judge, Reference
+from crashlab.recover.host import Host
+from crashlab.report import model
+from crashlab.settings import resolve
+from crashlab.subject import DEFAULT_POLICY, Policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from crashlab.report.folder import RunFolder
+
+
+def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.Report:
+    """Recover the state ``state_id`` of a stored run again, and judge it.
+
+    ``into`` names an empty or new directory that gets the state's files to look at. Raises UsageError
+    where the run or the state is not there.
+    """
+    started = time.monotonic()
+    trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
+    state = state_of(trace, state_id)
+    if into is not None:
+        _write_out(state, into)
+    policy = _policy(earlier, state.fault)
+    with Host(stored["subject"], jobs=1, root=trace.root) as host:
+        reference = Reference(
+            kind=host.description["kind"],
+            trace=trace,
+            end=stored["end"],
+            ended=stored["ended"],
+            has_check=host.description["has_check"],
+            atomic=host.description["atomic"],
+            nothing=stored["nothing"],
+        )
+        host.prepare(trace, modules=stored["modules"], expected=reference.end)
+        steps = ["first", "second"] if reference.kind == "Subject" else ["first", "second", "third"]
+        request = {
+            "state": state_id,
+            "steps": [{"step": step, "nothing": reference.nothing.get("error")} for step in steps],
+            "timeout_s": float(host.description["timeout_s"]),
+        }
+        answer = next(iter(host.recover(iter([request]))))
+    judgement = Judge(reference, policy, Honesty(trace, kill_states(trace))).judge(state, answer)
+    findings = Findings(Places(trace))
+    findings.add(judgement, answer)
+    return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
+
+
+def _policy(earlier: dict[str, Any], fault: str) -> Policy:
+    given = earlier.get("settings", {}).get("policy", {}).get(fault, {})
+    return Policy(**given).over(DEFAULT_POLICY)
+
+
+def _write_out(state: CrashState, into: Path) -> None:
+    into.mkdir(parents=True, exist_ok=True)
+    if any(into.iterdir()):
+        text = f"{into} is not empty; name a new or an empty directory for --into"
+        raise UsageError(text)
+    directory.write(state.tree, into)
+
+
+def _report(
+    earlier: dict[str, Any], verdict: model.Verdict, state: CrashState, findings: list[model.Finding], started: float
+) -> model.Report:
+    subject = earlier.get("subject", {})
+    note = f"replayed {state.id} of {earlier.get('run', 'a stored run')}"
+    seconds = round(time.monotonic() - started, 3)
+    counts = {verdict: 1} if verdict in ("consistent", "refused", "violation", "unmeasured") else {}
+    return model.Report(
+        verdict="consistent" if verdict == "refused" else verdict,
+        subject=model.SubjectInfo(**{key: subject.get(key, "") for key in ("name", "kind", "source")}),
+        settings=resolve(faults=state.fault, only=state.id).shown(recovery="isolated"),
+        versions=versions(),
+        faults=(model.FaultCount(fault=state.fault, points=1, states=1, distinct=1, judged=1, **counts),),
+        findings=tuple(findings),
+        notes=(note,),
+        seconds=seconds,
+        run=str(earlier.get("run", "")),
+    )

@@ -1,0 +1,216 @@
+"""One finding as a person reads it: what ran, where it died, what was left, what recovery did, why.
+
+Long lists are cut to what explains the finding; the run folder holds the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from crashlab.report.page import LABEL_WIDTH, Page, count
+from crashlab.values import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crashlab.report.model import DiskLine, Finding, Observed, OpLine, SubjectInfo
+    from crashlab.report.page import Part
+
+SHAPES: dict[str, str] = {"Store": "Store(save, load)", "Log": "Log(append, load)", "Subject": "Subject(run)"}
+_OPS_AT_MOST, _OPS_BEFORE_A_NOTE = 24, 2
+_DISK_AT_MOST, _EFFECTS_AT_MOST, _SAME_AT_MOST, _OUTPUT_LINES = 10, 8, 6, 6
+_NOTE_COLUMN = 50
+_AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
+_UNKNOWN = "recovery reported unknown"
+_WHEN = ("before the crash", "recovery", _UNKNOWN)
+_NOTE_SIGN = "  <-- "
+_CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
+
+
+def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
+    """Add the whole finding to the page."""
+    headline = f"{finding.kind}: {finding.summary} [{finding.id}]"
+    page.paragraph(headline, first=((finding.verdict.upper() + " ", "violation"),), role="strong")
+    page.blank()
+    about = [subject.source or subject.name, SHAPES.get(subject.kind, subject.kind), finding.contract, finding.place]
+    page.line("  ", ("   ".join(part for part in about if part), "dim"))
+    page.blank()
+    _draw_ops(page, finding)
+    _draw_disk(page, finding)
+    _draw_recovery(page, finding, subject)
+    page.blank()
+    if finding.why:
+        page.labelled("why", finding.why)
+    if finding.advice:
+        page.labelled("advice", " ".join(finding.advice))
+    _draw_identity(page, finding)
+
+
+# --- what ran ------------------------------------------------------------------------------------
+
+
+def _draw_ops(page: Page, finding: Finding) -> None:
+    kept = _telling(finding.ops)
+    number = max((len(str(op.n)) for op in kept), default=1) + 4
+    kind = page.columns([_words(op.op) for op in kept], 14)
+    threads = len({op.thread for op in kept}) > 1
+    previous = 0
+    for op in kept:
+        if previous and op.n > previous + 1:
+            page.line(" " * number, ("…", "dim"))
+        previous = op.n
+        parts: list[Part] = [f"{op.n:>{number}}  ", (page.padded(_words(op.op), kind), ""), "  "]
+        if threads:
+            parts.append((f"t{op.thread}  ", "dim"))
+        _draw_op(page, parts, op, _note(finding, op))
+    if finding.fault_line:
+        page.line(" " * (number + 2), (f"---------- {finding.fault_line} ----------", "fault"))
+    page.blank()
+
+
+def _telling(ops: Sequence[OpLine]) -> list[OpLine]:
+    """The ops worth showing: all of a short list, else the last ones and those with a note, led by a few."""
+    if len(ops) <= _OPS_AT_MOST:
+        return list(ops)
+    kept = set(range(len(ops) - _OPS_AT_MOST // 2, len(ops)))
+    noted = [position for position, op in enumerate(ops) if op.note]
+    for position in noted[-_OPS_AT_MOST // 4 :]:
+        kept |= set(range(max(position - _OPS_BEFORE_A_NOTE, 0), position + 1))
+    return [ops[position] for position in sorted(kept)]
+
+
+def _draw_op(page: Page, parts: list[Part], op: OpLine, told: tuple[str, str]) -> None:
+    text, note = told
+    if not note:
+        page.line(*parts, text, (f"   {op.at}" if op.at else "", "dim"))
+        return
+    note = f"<-- {note}"
+    taken = sum(len(part if isinstance(part, str) else part[0]) for part in parts)
+    room = max(page.width - taken - len(note) - 1, _NOTE_COLUMN - taken)
+    fitted = page.padded(text, max(_NOTE_COLUMN - taken, page.columns([text], room)))
+    page.line(*parts, (fitted, "strong"), " ", (note, "note"))
+
+
+def _words(kind: str) -> str:
+    return kind.replace("-", " ")
+
+
+def _note(finding: Finding, op: OpLine) -> tuple[str, str]:
+    """The text of an op, and the remark that stands behind it."""
+    text, sign, remark = op.text.rpartition(_NOTE_SIGN)
+    if sign:
+        return text, remark
+    if op.note == "cut" and (match := re.search(r"\+(\d+)$", finding.id)):
+        return op.text, f"cut after {count(int(match[1]), 'byte')}"
+    return op.text, {"lost": "never reached the disk"}.get(op.note or "", op.note or "")
+
+
+# --- what was left, and what recovery did ----------------------------------------------------------
+
+
+def _draw_disk(page: Page, finding: Finding) -> None:
+    width = page.columns([line.path for line in finding.disk], 44)
+    label = "on disk"
+    for line in finding.disk[:_DISK_AT_MOST]:
+        about = _disk_words(line)
+        digest = f"   {line.digest[:8]}" if line.digest else ""
+        name: Part = page.padded(line.path, width)
+        page.line("  ", (label.ljust(LABEL_WIDTH), "label"), name, "  ", about, (digest, "dim"))
+        label = ""
+    hidden = len(finding.disk) - _DISK_AT_MOST
+    if hidden > 0:
+        page.labelled("", f"… {hidden} more, all under look", role="dim")
+    if not finding.disk:
+        page.labelled("on disk", "nothing")
+
+
+def _disk_words(line: DiskLine) -> str:
+    size = count(line.bytes, "byte") if line.type == "file" else line.type
+    joint = "; " if " has " in line.state else ", "
+    return f"{size}{joint}{line.state}" if line.state else size
+
+
+def _draw_recovery(page: Page, finding: Finding, subject: SubjectInfo) -> None:
+    page.labelled("recovery", observed_words(finding.observed, subject.kind))
+    for name, output in (("stdout", finding.observed.stdout), ("stderr", finding.observed.stderr)):
+        lines = output.rstrip().splitlines()
+        for line in lines[-_OUTPUT_LINES:]:
+            page.line("  ", (name.ljust(LABEL_WIDTH), "label"), (line, "dim"))
+            name = ""  # noqa: PLW2901 - the word stands before the first line only
+    for position, line in enumerate(finding.expected):
+        page.labelled("" if position else "expected", line)
+    _draw_effects(page, finding)
+    if finding.profiles:
+        page.labelled("possible", ", ".join(finding.profiles) + " with default options")
+
+
+def observed_words(observed: Observed, kind: str) -> str:
+    """What recovery did, as a sentence: ``load() raised JSONDecodeError: …``."""
+    who = ("resume" if kind == "Subject" else "load()") + _AGAIN.get(observed.step, "")
+    error = f": {observed.error}" if observed.error else ""
+    match observed.how:
+        case "returned":
+            value = "" if observed.value is None and kind == "Subject" else f" {shown(observed.value, limit=400)}"
+            return f"{who} returned{value}{error}"
+        case "raised":
+            return f"{who} raised {observed.error}"
+        case "exit":
+            return f"{who} ended the process{error}"
+        case "signal":
+            return f"{who} was killed by a signal{error}"
+        case "hang":
+            return f"{who} did not end{error}"
+    return f"{who} {observed.how}{error}"
+
+
+def _draw_effects(page: Page, finding: Finding) -> None:
+    expected = Counter(finding.effects.expected)
+    observed: dict[str, list[str]] = {name: [] for name in expected}
+    for text in finding.effects.observed:
+        when = next((each for each in _WHEN if text.startswith(each + ": ")), "")
+        observed.setdefault(text.removeprefix(when + ": ") if when else text, []).append(when)
+    told = [_effect_words(name, whens, expected[name]) for name, whens in observed.items()]
+    told.sort(key=lambda each: each[1] == "dim")  # what differs comes first
+    width = page.columns([name for name, _, _ in told], 48)
+    label = "effects"
+    for name, role, words in told[:_EFFECTS_AT_MOST]:
+        serious = "violation" if role == "note" and finding.kind.endswith("-effect") else role
+        page.line("  ", (label.ljust(LABEL_WIDTH), "label"), page.padded(name, width), "  ", (words, serious))
+        label = ""
+    if len(told) > _EFFECTS_AT_MOST:
+        page.labelled("", f"… {len(told) - _EFFECTS_AT_MOST} more", role="dim")
+
+
+def _effect_words(name: str, whens: list[str], expected: int) -> tuple[str, str, str]:
+    """An effect, its role in colours, and how often it was done, when, and how often was right."""
+    done = [when for when in whens if when != _UNKNOWN]
+    when = ", ".join(dict.fromkeys(each for each in done if each))
+    unknown = "; reported unknown" if _UNKNOWN in whens else ""
+    words = _times(len(done)) + (f" ({when})" if when else "") + unknown
+    if len(done) == expected:
+        return name, "dim", words
+    return name, "note", f"{words}; uncrashed run {_times(expected)}"
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once"}.get(number, f"{number} times")
+
+
+# --- how to see it again ---------------------------------------------------------------------------
+
+
+def _draw_identity(page: Page, finding: Finding) -> None:
+    if finding.same_count:
+        some = ", ".join(finding.same[:_SAME_AT_MOST])
+        more = ", …" if finding.same_count > len(finding.same[:_SAME_AT_MOST]) else ""
+        page.labelled("also", f"{count(finding.same_count, 'more state')}: {some}{more}")
+    if finding.confirmed:
+        page.labelled("confirmed", _CONFIRMED.get(finding.confirmed, finding.confirmed))
+    if finding.replay:
+        page.labelled("replay", finding.replay, role="command")
+    if finding.directory:
+        page.labelled("look", finding.directory)
+    if finding.digest:
+        page.labelled("state", f"{finding.fault}, digest {finding.digest}", role="dim")

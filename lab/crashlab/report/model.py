@@ -1,0 +1,287 @@
+"""The one result model. Every view (text, JSON, HTML, JUnit, notebook) shows these dataclasses.
+
+New fields keep the schema ``crashlab.report/1``; a removed or renamed one makes ``/2``. The JSON
+Schema beside this module (``schema.json``) is checked against :meth:`Report.to_json` by the tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+SCHEMA = "crashlab.report/1"
+REPORTS_SCHEMA = "crashlab.reports/1"
+
+Verdict = Literal["consistent", "refused", "violation", "unmeasured"]
+
+KINDS: tuple[str, ...] = (
+    "accepted-damage",
+    "silent-reset",
+    "torn",
+    "lost",
+    "evidence-destroyed",
+    "duplicate-effect",
+    "missing-effect",
+    "duplicate-entry",
+    "hole",
+    "stale-write",
+    "invalid-transcript",
+    "guard-bypassed",
+    "diverged",
+    "needless-unknown",
+    "hang",
+    "stuck",
+    "left-process",
+)
+"""Violation kinds, gravest first."""
+
+CONTRACT: dict[str, str] = {
+    "accepted-damage": "CV",
+    "silent-reset": "CV",
+    "torn": "CV",
+    "lost": "CV",
+    "duplicate-effect": "EO",
+    "missing-effect": "EO",
+    "duplicate-entry": "CO",
+    "hole": "PC",
+    "diverged": "PC",
+    "invalid-transcript": "PC",
+    "stuck": "CV",
+    "hang": "RD",
+}
+"""The property of the Resume Contract that a kind breaks, where it is one.
+
+PC prefix continuation, EO effect exactly once, CV checkpoint validity, CO consume once, RD recovery
+determinism; a second recovery that differs from the first is RD whatever its kind.
+"""
+
+UNMEASURED_CODES: tuple[str, ...] = (
+    "empty-trace",
+    "unseen-writer",
+    "outside-write",
+    "runs-differ",
+    "round-trip",
+    "bound",
+    "time-limit",
+    "no-ack",
+    "never-recovered",
+    "real-kill-disagrees",
+    "checker-failed",
+    "tool-missing",
+)
+
+CONTROLS: tuple[str, ...] = (
+    "replay-proof",
+    "runs-agree",
+    "round-trip",
+    "empty-load",
+    "pinned-path",
+    "real-kill",
+    "fresh-interpreter",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectInfo:
+    """Which subject: its name, its kind (``Store``, ``Log``, ``Subject``) and where it is defined."""
+
+    name: str
+    kind: str
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for."""
+
+    faults: tuple[str, ...]
+    profile: tuple[str, ...] = ()
+    policy: dict[str, dict[str, Any]] = field(default_factory=dict)
+    budget: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    recorder: str = "python"
+    recovery: str = "isolated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceInfo:
+    """Counts of the recorded run."""
+
+    ops: int = 0
+    effects: int = 0
+    acks: int = 0
+    save_points: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultCount:
+    """What one fault came to. ``points`` are places in the trace, ``states`` all states, ``distinct``
+    those with a digest of their own, ``inside`` the distinct ones that cut a write; each distinct
+    one is judged once and is one of the four verdicts."""
+
+    fault: str
+    points: int = 0
+    states: int = 0
+    distinct: int = 0
+    inside: int = 0
+    judged: int = 0
+    consistent: int = 0
+    refused: int = 0
+    violation: int = 0
+    unmeasured: int = 0
+    sampled: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """One check of the lab on itself."""
+
+    control: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpLine:
+    """One op of a finding, ready to be shown. ``text`` is the whole line; ``note`` is ``lost``, ``cut``
+    or None."""
+
+    n: int
+    op: str
+    text: str
+    path: str = ""
+    to: str = ""
+    at: str = ""
+    bytes: int | None = None
+    note: str | None = None
+    thread: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskLine:
+    """One surviving file. ``state`` says what it is in words, for example ``as at op 6``."""
+
+    path: str
+    type: str
+    bytes: int = 0
+    digest: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What recovery did. ``how`` is ``returned``, ``raised``, ``exit``, ``signal`` or ``hang``; ``value``
+    is in tagged JSON form; ``step`` says which of the recoveries: ``first``, ``second`` or ``more``."""
+
+    how: str
+    value: Any = None
+    error: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    step: str = "first"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """Effects in words: those of the uncrashed run, and those that the outside world saw."""
+
+    expected: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One distinct fault of the subject, at its smallest crash state.
+
+    ``place`` is the readable name of the crash point (``turn5.tool2.effect+``); ``same`` are further
+    state ids with the same kind and place group; ``fault_line`` is what stands between the ops and
+    the rest (``killed``, ``killed inside op 6``).
+    """
+
+    id: str
+    verdict: Verdict
+    kind: str
+    fault: str
+    summary: str
+    place: str = ""
+    contract: str | None = None
+    profiles: tuple[str, ...] = ()
+    ops: tuple[OpLine, ...] = ()
+    fault_line: str = ""
+    disk: tuple[DiskLine, ...] = ()
+    observed: Observed = field(default_factory=lambda: Observed(how="returned"))
+    expected: tuple[str, ...] = ()
+    effects: Effects = field(default_factory=Effects)
+    why: str = ""
+    advice: tuple[str, ...] = ()
+    same_count: int = 0
+    same: tuple[str, ...] = ()
+    digest: str = ""
+    confirmed: str | None = None
+    replay: str = ""
+    directory: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnmeasuredReason:
+    """Why there is no verdict: a code of :data:`UNMEASURED_CODES`, what was seen, what to do next."""
+
+    code: str
+    detail: str
+    next: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixRow:
+    """One row of the crash matrix: a save point, an effect or a group of ops, in trace order.
+
+    The three cells hold the worst verdict of the states just before it, inside it and just after it:
+    a verdict, or ``""`` where there is no such state; ``kinds`` are the violation kinds in the row.
+    """
+
+    place: str
+    first_op: int
+    last_op: int
+    before: str = ""
+    inside: str = ""
+    after: str = ""
+    states: int = 0
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The result of one check."""
+
+    verdict: Verdict
+    subject: SubjectInfo
+    settings: Settings
+    versions: dict[str, str] = field(default_factory=dict)
+    trace: TraceInfo = field(default_factory=TraceInfo)
+    faults: tuple[FaultCount, ...] = ()
+    controls: tuple[Control, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unmeasured: tuple[UnmeasuredReason, ...] = ()
+    matrix: tuple[MatrixRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    created: str = ""
+    seconds: float = 0.0
+    run: str = ""
+    schema: str = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that fits ``schema.json``."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        from crashlab.report.text import render  # noqa: PLC0415 - rich is imported only when something is drawn
+
+        return render(self, color=False)
+
+
+def gravity(kind: str) -> int:
+    """Rank of a kind: 0 is the gravest; unknown kinds, named by a user's ``check``, come last."""
+    return KINDS.index(kind) if kind in KINDS else len(KINDS)

@@ -1,0 +1,153 @@
+"""The tables of the terminal view: the crash matrix, the count of each fault, several subjects side by side.
+
+The crash matrix has a row per save point, effect or group of ops, and a cell per place where the crash
+can fall: before it, inside it, after it. A cell shows its worst verdict as a letter and as a colour,
+so that it reads the same without colours. Runs of rows that say the same are folded into one line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from crashlab.report.page import Page, count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from crashlab.report.model import FaultCount, MatrixRow, Report
+    from crashlab.report.page import Part
+
+LETTERS: dict[str, str] = {"consistent": "·", "refused": "r", "violation": "V", "unmeasured": "?", "": ""}
+WORDS: dict[str, str] = {
+    "consistent": "PASS",
+    "violation": "VIOLATION",
+    "unmeasured": "UNMEASURED",
+    "refused": "refused",
+}
+ROLES: dict[str, str] = {
+    "consistent": "pass",
+    "violation": "violation",
+    "unmeasured": "unmeasured",
+    "refused": "refused",
+}
+"""Verdict to the role of its word in colours."""
+
+_PLACE_WIDTH, _OPS_WIDTH = 34, 11
+_FOLD_FROM, _ROWS_AT_MOST = 4, 40
+
+
+def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
+    """Add the matrix and the key to its letters; nothing where there are no rows."""
+    if not rows:
+        return
+    folded = list(_folded(rows))
+    shown = folded[:_ROWS_AT_MOST]
+    place = page.columns([row.place for row in shown if not isinstance(row, str)] + ["crash in"], _PLACE_WIDTH)
+    head = f"  {'crash in'.ljust(place)}  {'ops'.ljust(_OPS_WIDTH)}  before  inside  after   states"
+    page.line((head, "label"))
+    for row in shown:
+        if isinstance(row, str):
+            page.line("  ", (row, "dim"))
+        else:
+            page.line(*_matrix_row(page, row, place))
+    if len(folded) > len(shown):
+        page.line("  ", (f"… {len(folded) - len(shown)} more lines: crashlab show --json", "dim"))
+    page.line("  ", *_key(rows))
+
+
+def _matrix_row(page: Page, row: MatrixRow, place: int) -> list[Part]:
+    ops = str(row.first_op) if row.first_op == row.last_op else f"{row.first_op}-{row.last_op}"
+    cells: list[Part] = ["  ", page.padded(row.place, place), "  ", (page.padded(ops, _OPS_WIDTH), "dim")]
+    for verdict in (row.before, row.inside, row.after):
+        role = "consistent" if verdict == "consistent" else ROLES.get(verdict, "dim")
+        cells += ["  ", (LETTERS.get(verdict, "?").center(6), role)]
+    cells += [f"{row.states:>8,}"]
+    if row.kinds:
+        cells += ["   ", (", ".join(row.kinds), "fault")]
+    return cells
+
+
+def _folded(rows: Sequence[MatrixRow]) -> Iterator[MatrixRow | str]:
+    """Rows, with the middle of every long run of rows that say the same as one line of text."""
+    for (calm, *_), run in groupby(rows, key=_says):
+        members = list(run)
+        if len(members) < _FOLD_FROM:
+            yield from members
+            continue
+        inner = members[1:-1]
+        states = count(sum(row.states for row in inner), "state")
+        yield members[0]
+        yield f"… {len(inner)} more, {'all consistent' if calm else 'like the one above'} ({states})"
+        yield members[-1]
+
+
+def _says(row: MatrixRow) -> tuple[object, ...]:
+    cells = row.before, row.inside, row.after
+    calm = not row.kinds and {*cells} <= {"consistent", ""}
+    return (True,) if calm else (False, cells, row.kinds)
+
+
+def _key(rows: Sequence[MatrixRow]) -> list[Part]:
+    used = {verdict for row in rows for verdict in (row.before, row.inside, row.after)}
+    parts: list[Part] = []
+    for verdict, letter in LETTERS.items():
+        if verdict and verdict in used:
+            role = "consistent" if verdict == "consistent" else ROLES[verdict]
+            parts += [(letter, role), (f" {verdict}   ", "dim")]
+    return parts
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+def fault_table(page: Page, faults: Sequence[FaultCount]) -> None:
+    """Add one line per fault: places, states, and what became of the distinct ones."""
+    names = ["points", "states", "distinct", "cuts", "consistent", "refused", "violations"]
+    values = [
+        [each.points, each.states, each.distinct, each.inside, each.consistent, each.refused, each.violation]
+        for each in faults
+    ]
+    for name, more in (("unmeasured", [e.unmeasured for e in faults]), ("sampled", [e.sampled for e in faults])):
+        if any(more):
+            names.append(name)
+            values = [[*row, number] for row, number in zip(values, more, strict=True)]
+    width = max(page.columns([each.fault for each in faults], 24), len("fault"))
+    page.line(("  " + "fault".ljust(width) + "".join(f"  {name:>{_column(name)}}" for name in names), "label"))
+    for each, row in zip(faults, values, strict=True):
+        parts: list[Part] = ["  ", page.padded(each.fault, width)]
+        for name, number in zip(names, row, strict=True):
+            role = {"violations": "violation", "unmeasured": "unmeasured"}.get(name, "") if number else ""
+            parts.append((f"  {number:>{_column(name)},}", role))
+        page.line(*parts)
+
+
+def _column(name: str) -> int:
+    return max(len(name), 7)
+
+
+# --- several subjects ----------------------------------------------------------------------------
+
+
+def comparison(page: Page, reports: Sequence[Report]) -> None:
+    """Add one line per subject: verdict, states, cuts, time, and its findings by kind."""
+    name = max(page.columns([report.subject.name for report in reports], 40), len("subject"))
+    page.line((f"{'subject'.ljust(name)}  verdict     {'states':>7}  {'cuts':>6}  {'time':>9}  findings", "label"))
+    for report in reports:
+        states = sum(each.judged for each in report.faults)
+        cuts = sum(each.inside for each in report.faults)
+        page.line(
+            page.padded(report.subject.name, name),
+            "  ",
+            (WORDS[report.verdict].ljust(10), ROLES[report.verdict]),
+            f"  {states:>7,}  {cuts:>6,}  {duration(report.seconds):>9}  ",
+            (_by_kind(report), "fault" if report.findings else "dim"),
+        )
+
+
+def _by_kind(report: Report) -> str:
+    kinds = Counter(finding.kind for finding in report.findings)
+    words = [f"{number} {kind}" for kind, number in kinds.items()]
+    words += [f"unmeasured: {reason.code}" for reason in report.unmeasured]
+    return ", ".join(words) or "none"

@@ -1,0 +1,180 @@
+"""The terminal view of reports: verdict first, then where it broke, then each distinct fault once.
+
+rich does the colours and measures the columns, and is imported only by this package's view modules;
+nothing else needs it. The text is the same with and without colours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crashlab.faults import BUILT, DESIGNED
+from crashlab.report.finding import draw_finding
+from crashlab.report.model import gravity
+from crashlab.report.page import Page, count, duration
+from crashlab.report.tables import WORDS, comparison, crash_matrix, fault_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crashlab.report.model import Control, Finding, Report, SubjectInfo
+
+_CONTROL_WORDS = {"runs-agree": "two runs agree", "real-kill": "real kills agree"}
+_DETAIL_SAYS_ALL = ("real-kill",)
+_HEADLINE_KINDS, _HEADLINE_IDS = 4, 3
+
+
+def render(report: Report, *, color: bool, width: int = 100, ascii_only: bool = False) -> str:
+    """The whole report, at most ``width`` columns wide, as text that ends with a newline."""
+    page = Page(color=color, width=width, ascii_only=ascii_only)
+    _draw(page, report)
+    return page.text()
+
+
+def render_many(reports: Sequence[Report], *, color: bool, width: int = 100, ascii_only: bool = False) -> str:
+    """Several reports: one table to compare them, then each in full. One report is just itself."""
+    page = Page(color=color, width=width, ascii_only=ascii_only)
+    if len(reports) > 1:
+        comparison(page, reports)
+    for report in reports:
+        if len(reports) > 1:
+            page.blank()
+            page.line(("-" * width, "dim"))
+        _draw(page, report)
+    return page.text()
+
+
+def render_finding(
+    finding: Finding, subject: SubjectInfo, *, color: bool, width: int = 100, ascii_only: bool = False
+) -> str:
+    """One finding by itself; its first line says everything needed in a summary."""
+    page = Page(color=color, width=width, ascii_only=ascii_only)
+    draw_finding(page, finding, subject)
+    return page.text()
+
+
+def _draw(page: Page, report: Report) -> None:
+    if report.verdict == "violation":
+        _draw_violation(page, report)
+    elif report.verdict == "unmeasured":
+        _draw_unmeasured(page, report)
+    else:
+        _draw_pass(page, report)
+
+
+# --- the three verdicts ----------------------------------------------------------------------------
+
+
+def _draw_pass(page: Page, report: Report) -> None:
+    text = f"{report.subject.name}: consistent within the stated bound"
+    page.paragraph(text, first=((WORDS["consistent"], "pass"), "  "), role="strong")
+    _draw_tried(page, report)
+    judged = sum(each.judged for each in report.faults)
+    times = "once" if judged == 1 else f"{judged:,} times"
+    page.line((f"It died {times} and forgot nothing.", "pass"))
+
+
+def _draw_violation(page: Page, report: Report) -> None:
+    violations = sum(each.violation for each in report.faults)
+    judged = sum(each.judged for each in report.faults)
+    kinds = sorted({finding.kind for finding in report.findings}, key=lambda kind: (gravity(kind), kind))
+    names = ", ".join(kinds[:_HEADLINE_KINDS]) + (" and more" if len(kinds) > _HEADLINE_KINDS else "")
+    ids = ", ".join(finding.id for finding in report.findings[:_HEADLINE_IDS])
+    text = f"{report.subject.name}: {names} in {violations:,} of {count(judged, 'crash state')} [{ids}]"
+    page.paragraph(text, first=((WORDS["violation"], "violation"), "  "), role="strong")
+    page.blank()
+    crash_matrix(page, report.matrix)
+    for finding in report.findings:
+        page.blank()
+        draw_finding(page, finding, report.subject)
+    page.blank()
+    _draw_reasons(page, report)
+    _draw_tried(page, report, matrix=False)
+
+
+def _draw_unmeasured(page: Page, report: Report) -> None:
+    reasons = report.unmeasured
+    lead = ((WORDS["unmeasured"], "unmeasured"), "  ")
+    if not reasons:
+        page.paragraph(f"{report.subject.name}: no reason was given.", first=lead)
+    for position, reason in enumerate(reasons):
+        named = "" if position else f"{report.subject.name}: "
+        page.paragraph(f"{named}{reason.code}. {reason.detail}", first=() if position else lead)
+        if reason.next:
+            page.paragraph(reason.next, indent=9, first=("  ", ("next   ", "label")))
+    if any(each.judged for each in report.faults):
+        _draw_tried(page, report)
+    elif report.controls or report.notes or report.run:
+        _draw_controls(page, report)
+        _draw_end(page, report)
+    page.line(("This is not a pass.", "unmeasured"))
+
+
+def _draw_reasons(page: Page, report: Report) -> None:
+    """What could not be judged, in a report that has violations too."""
+    for reason in report.unmeasured:
+        page.paragraph(f"{reason.code}. {reason.detail}", indent=13, first=("  ", ("unmeasured", "unmeasured"), " "))
+        if reason.next:
+            page.labelled("next", reason.next)
+
+
+# --- what was tried --------------------------------------------------------------------------------
+
+
+def _draw_tried(page: Page, report: Report, *, matrix: bool = True) -> None:
+    if report.faults:
+        fault_table(page, report.faults)
+    if matrix and report.matrix:
+        page.blank()
+        crash_matrix(page, report.matrix)
+        page.blank()
+    page.labelled("bound", bound_words(report))
+    _draw_controls(page, report)
+    page.labelled("not asked", _not_asked(report))
+    _draw_end(page, report)
+
+
+def _draw_controls(page: Page, report: Report) -> None:
+    if not report.controls:
+        return
+    passed = [control for control in report.controls if control.passed]
+    words = ", ".join(_control_words(control) for control in passed)
+    page.labelled("controls", f"{len(passed)} of {len(report.controls)}: {words}")
+    for control in report.controls:
+        if not control.passed:
+            page.labelled("", f"failed: {_control_words(control)}", role="violation")
+
+
+def _control_words(control: Control) -> str:
+    if control.control in _DETAIL_SAYS_ALL and control.detail:
+        return control.detail
+    words = _CONTROL_WORDS.get(control.control, control.control.replace("-", " "))
+    return f"{words} ({control.detail})" if control.detail else words
+
+
+def _draw_end(page: Page, report: Report) -> None:
+    for position, note in enumerate(report.notes):
+        page.labelled("" if position else "note", note)
+    page.line("  ", (duration(report.seconds).ljust(10), "label"), " ", (report.run, "dim"))
+
+
+def bound_words(report: Report) -> str:
+    """The stated bound in words: what was tried whole, and how much was sampled beyond it."""
+    budget = report.settings.budget
+    parts = ["every prefix"]
+    for fault in report.settings.faults:
+        if fault.startswith("kill"):
+            parts.append("writes cut at every byte" if "cut=byte" in fault else "writes cut at page ends")
+        elif fault.startswith("power"):
+            parts += ["B-without-A", f"cuts at {budget.get('cuts', 'edges')}", f"subsets of {budget.get('subset', 6)}"]
+    sampled = sum(each.sampled for each in report.faults)
+    return f"{', '.join(parts)}; {sampled:,} sampled beyond"
+
+
+def _not_asked(report: Report) -> str:
+    asked = {fault.partition("[")[0].partition(":")[0] for fault in report.settings.faults}
+    left = [fault for fault in BUILT if fault not in asked]
+    unbuilt = [fault for fault in DESIGNED if fault not in BUILT and fault not in asked]
+    words = [f"{', '.join(left)} (--faults all)"] if left else []
+    words += [f"{', '.join(unbuilt)} (not built yet)"] if unbuilt else []
+    return "; ".join(words) or "nothing: every fault was asked for"

@@ -1,0 +1,104 @@
+"""What a check was asked for, resolved: argument, then environment, then default.
+
+Read from the environment: ``CRASHLAB_BUDGET``, ``CRASHLAB_FAULTS``, ``CRASHLAB_OUT``, ``CRASHLAB_JOBS``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crashlab.errors import UsageError
+from crashlab.faults import FaultRequest, parse_faults
+from crashlab.report.model import Settings
+from crashlab.subject import DEFAULT_POLICY, Budget, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RECORDERS = ("auto", "python")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The resolved arguments of :func:`crashlab.check`."""
+
+    faults: tuple[FaultRequest, ...]
+    policy: Mapping[str, Policy]
+    budget: Budget
+    seed: int = 0
+    jobs: int = 1
+    recorder: str = "auto"
+    only: str | None = None
+    out: Path = field(default_factory=lambda: Path(".crashlab"))
+
+    def policy_of(self, fault: str) -> Policy:
+        """What ``fault`` demands: the given policy over the default."""
+        return self.policy.get(fault, Policy()).over(DEFAULT_POLICY)
+
+    def shown(self, *, recovery: str) -> Settings:
+        """The settings as the report holds them."""
+        return Settings(
+            faults=tuple(str(fault) for fault in self.faults),
+            policy={fault.name: dataclasses.asdict(self.policy_of(fault.name)) for fault in self.faults},
+            budget=dataclasses.asdict(self.budget),
+            seed=self.seed,
+            recorder="python",
+            recovery=recovery,
+        )
+
+
+def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by keyword
+    *,
+    faults: str | None = None,
+    policy: Mapping[str, Policy] | None = None,
+    budget: str | Budget | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    recorder: str | None = None,
+    only: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+) -> Asked:
+    """Resolve the arguments. Raises UsageError for a value that means nothing."""
+    environment = os.environ
+    requests = parse_faults(faults if faults is not None else environment.get("CRASHLAB_FAULTS"))
+    for name, each in (policy or {}).items():
+        if name not in {request.name for request in requests} or not isinstance(each, Policy):
+            text = f"policy for {name!r}: expected a Policy for one of the faults {[str(each) for each in requests]}"
+            raise UsageError(text)
+    if recorder is not None and recorder not in RECORDERS:
+        text = f"recorder {recorder!r} is not built; this version knows {', '.join(RECORDERS)}"
+        raise UsageError(text)
+    return Asked(
+        faults=requests,
+        policy=policy or {},
+        budget=Budget.of(budget if budget is not None else environment.get("CRASHLAB_BUDGET")),
+        seed=seed or 0,
+        jobs=_jobs(jobs),
+        recorder=recorder or "auto",
+        only=only,
+        out=Path(out if out is not None else environment.get("CRASHLAB_OUT", ".crashlab")),
+    )
+
+
+def _jobs(jobs: int | None) -> int:
+    """How many workers: given, or ``CRASHLAB_JOBS``, or the cores divided among pytest-xdist's workers."""
+    asked: Any = jobs if jobs is not None else os.environ.get("CRASHLAB_JOBS")
+    if asked is None:
+        workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        return max(1, _cores() // workers)
+    try:
+        number = int(asked)
+    except ValueError:
+        number = 0
+    if number < 1:
+        text = f"jobs is {asked!r}; expected a whole number from 1 on"
+        raise UsageError(text)
+    return number
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,172 @@
+"""What a user writes: a subject, and what is demanded of it.
+
+A subject says how to run the code under test and how that code recovers. Three kinds:
+
+* :class:`Store` keeps one value: ``save`` and ``load``.
+* :class:`Log` keeps a growing list: ``append`` and ``load``.
+* :class:`Subject` is a whole program: ``run`` and ``resume``.
+
+All are frozen dataclasses; nothing is subclassed. Any callable may be ``async def``. Callables run
+in fresh processes, so they travel by import path where they have one, else by cloudpickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from crashlab.errors import UsageError
+
+View = Callable[[Any], Any]
+_LARGE_TEXT = "".join(f"line {number:04d} of a value that spans several pages\n" for number in range(400))
+
+DEFAULT_VALUES: tuple[Any, ...] = ({"n": 1}, {"n": 2, "text": _LARGE_TEXT}, {"n": 3}, {})
+"""What a Store saves unless told otherwise: small, large (20 KB, several pages), small, empty."""
+
+DEFAULT_BATCHES: tuple[list[Any], ...] = (
+    [{"seq": 0}],
+    [{"seq": 1, "text": _LARGE_TEXT}],
+    [{"seq": 2}, {"seq": 3, "text": _LARGE_TEXT[:3000]}, {"seq": 4}],
+    [{"seq": 5}],
+)
+"""What a Log appends unless told otherwise: one small event, a large one, three at once, one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Common:
+    """Fields that every kind of subject has."""
+
+    name: str = ""
+    view: View | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 10.0
+    rebuilt: Sequence[str] = ("*-shm",)
+    outside: Sequence[str] = ()
+    stop_after_acks: int | None = None
+
+
+@dataclass(frozen=True)
+class Store(_Common):
+    """One value that is saved and loaded whole. ``save`` returning is the ack.
+
+    ``save(handle, value)`` and ``load(handle)`` get what ``open(lab)`` returned, or ``lab.dir``, a
+    :class:`pathlib.Path`, without ``open``. What ``load`` gives on an empty directory counts as
+    "nothing there". ``values`` default to :data:`DEFAULT_VALUES`.
+
+    >>> import json
+    >>> Store(
+    ...     save=lambda dir, value: (dir / "value.json").write_text(json.dumps(value)),
+    ...     load=lambda dir: json.loads((dir / "value.json").read_text()),
+    ... ).kind
+    'Store'
+    """
+
+    save: Callable[[Any, Any], Any]
+    load: Callable[[Any], Any]
+    open: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    close: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    values: Sequence[Any] | None = field(default=None, kw_only=True)
+
+    kind = "Store"
+
+
+@dataclass(frozen=True)
+class Log(_Common):
+    """A list that only grows. ``append`` returning is the ack of the whole batch.
+
+    ``append(handle, events)`` and ``load(handle)`` get a handle as for :class:`Store`. ``key`` gives
+    an event's idempotency key, or None where it has none; ``atomic`` demands that a batch is stored
+    whole or not at all. ``values`` are batches and default to :data:`DEFAULT_BATCHES`.
+    """
+
+    append: Callable[[Any, list[Any]], Any]
+    load: Callable[[Any], list[Any]]
+    open: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    close: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    values: Sequence[list[Any]] | None = field(default=None, kw_only=True)
+    key: Callable[[Any], Hashable] | None = field(default=None, kw_only=True)
+    atomic: bool = field(default=False, kw_only=True)
+
+    kind = "Log"
+
+
+@dataclass(frozen=True)
+class Subject(_Common):
+    """A program with a beginning and an end. ``resume`` defaults to running it again.
+
+    ``run(lab)`` and ``resume(lab)`` return the *end*. Without ``check`` the end after a crash must
+    equal the uncrashed end; an end of None means that the files in ``lab.dir`` are the end.
+    ``check(lab, end)`` raises, or returns None or True where all is well.
+    """
+
+    run: Callable[[Any], Any]
+    resume: Callable[[Any], Any] | None = None
+    check: Callable[[Any, Any], bool | None] | None = field(default=None, kw_only=True)
+
+    kind = "Subject"
+
+
+AnySubject = Store | Log | Subject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What one fault demands; None means the default of that fault.
+
+    * ``refuse``: True allows a loud refusal.
+    * ``acked``: ``"keep"`` the last acked value, or ``"prefix"``: any earlier saved value will do.
+    * ``effects``: ``"once"``, ``"at-least-once"`` or ``"at-most-once"``.
+    * ``evidence``: ``"keep"``: a refusal must leave the files as it found them; or ``"any"``.
+    """
+
+    refuse: bool | None = None
+    acked: Literal["keep", "prefix"] | None = None
+    effects: Literal["once", "at-least-once", "at-most-once"] | None = None
+    evidence: Literal["keep", "any"] | None = None
+
+    def over(self, default: Policy) -> Policy:
+        """This policy, with the unset fields taken from ``default``."""
+        return Policy(
+            refuse=default.refuse if self.refuse is None else self.refuse,
+            acked=self.acked or default.acked,
+            effects=self.effects or default.effects,
+            evidence=self.evidence or default.evidence,
+        )
+
+
+DEFAULT_POLICY = Policy(refuse=False, acked="keep", effects="once", evidence="keep")
+"""What ``kill`` demands: resume, keep the last ack, effects once, the same end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much is tried. The first six fields are limits, ``time_s`` is in seconds.
+
+    ``states`` or ``time_s`` reached before the stated bound is whole makes the result unmeasured.
+    ``real_kills`` is the size of the seeded sample that is also killed for real.
+    """
+
+    states: int = 5_000
+    subset: int = 6
+    cuts: Literal["edges", "blocks"] = "edges"
+    sample: int = 200
+    nested: int = 25
+    time_s: float = 60.0
+    real_kills: int = 8
+
+    @staticmethod
+    def of(budget: str | Budget | None) -> Budget:
+        """``"quick"``, ``"full"`` or a Budget. Raises UsageError for another name."""
+        if isinstance(budget, Budget):
+            return budget
+        if budget in (None, "quick"):
+            return QUICK
+        if budget == "full":
+            return FULL
+        text = f"unknown budget {budget!r}: pass 'quick', 'full' or a Budget"
+        raise UsageError(text)
+
+
+QUICK = Budget()
+FULL = Budget(states=500_000, subset=12, cuts="blocks", sample=20_000, nested=1_000_000, time_s=3_600.0, real_kills=200)

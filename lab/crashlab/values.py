@@ -1,0 +1,92 @@
+"""Values between processes: JSON with tags for what JSON has not.
+
+Nothing pickled ever comes back from a subject's process: a submission cannot run code in its judge.
+Bytes, tuples, sets, complex floats (NaN, infinities), dates, UUIDs, paths, enums, dataclasses and
+pydantic models become tagged objects. The judge compares tagged forms and never rebuilds classes.
+
+>>> encode({"when": (1, b"x")})
+{'when': {'$tuple': [1, {'$bytes': 'eA=='}]}}
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import math
+import pathlib
+import uuid
+from typing import Any
+
+from crashlab.errors import UsageError
+
+DEPTH_LIMIT = 200
+_SHOWN_CHARACTERS = 60
+
+
+def encode(value: Any, *, depth: int = 0) -> Any:
+    """The tagged JSON form of ``value``.
+
+    Raises UsageError where there is none; the message says what to pass as ``view``.
+    """
+    if depth > DEPTH_LIMIT:
+        text = f"the value is nested deeper than {DEPTH_LIMIT} levels; pass view=… to compare a part of it"
+        raise UsageError(text)
+    if isinstance(value, enum.Enum):
+        return {"$enum": f"{type(value).__qualname__}.{value.name}"}
+    if value is None or isinstance(value, (bool, str, int)):
+        return value if value is None or type(value) in (bool, str, int) else {"$" + type(value).__name__: repr(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, dict):
+        return _encode_mapping(value, depth)
+    if isinstance(value, list):
+        return [encode(item, depth=depth + 1) for item in value]
+    return _encode_tagged(value, depth)
+
+
+def _encode_mapping(value: dict[Any, Any], depth: int) -> Any:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {key: encode(item, depth=depth + 1) for key, item in value.items()}
+    pairs = [[encode(key, depth=depth + 1), encode(item, depth=depth + 1)] for key, item in value.items()]
+    return {"$dict": sorted(pairs, key=canonical)}
+
+
+def _encode_tagged(value: Any, depth: int) -> Any:
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return {"$bytes": base64.b64encode(value).decode()}
+        case tuple():
+            return {"$tuple": [encode(item, depth=depth + 1) for item in value]}
+        case set() | frozenset():
+            return {"$set": sorted((encode(item, depth=depth + 1) for item in value), key=canonical)}
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return {"$" + type(value).__name__: value.isoformat()}
+        case datetime.timedelta() | decimal.Decimal() | uuid.UUID() | pathlib.PurePath():
+            return {"$" + type(value).__name__: str(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {"$" + type(value).__qualname__: encode(fields, depth=depth + 1)}
+    if callable(dump := getattr(value, "model_dump", None)):
+        return {"$" + type(value).__qualname__: encode(dump(), depth=depth + 1)}
+    name = type(value).__qualname__
+    text = f"the end is a {name}, which has no JSON form. Pass view=lambda end: vars(end)."
+    raise UsageError(text)
+
+
+def canonical(form: Any) -> str:
+    """One string per tagged form: equal exactly where the forms are equal, with 1 and True kept apart."""
+    return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def shown(form: Any, *, limit: int = _SHOWN_CHARACTERS) -> str:
+    """A tagged form for people, cut to ``limit`` characters.
+
+    >>> shown({"n": 1})
+    '{"n": 1}'
+    """
+    text = json.dumps(form, ensure_ascii=True)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,214 @@
+"""Calling the subject: its recorded run, and one step of its recovery, in the process that is ours to lose.
+
+Both return JSON objects, so that nothing but JSON leaves a subject's process. Values are compared in
+the tagged form of :mod:`crashlab.values`, after the subject's own ``view``.
+
+The recorded run of a ``Store`` or ``Log`` is open, one call per value, close; each call is an event
+before it and an ack after it. The recovery has steps, each in a fresh process on what the step
+before left: ``first`` (recover), ``second`` (recover again: the same result; then take one more
+value) and ``third`` (that value must be there).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+from typing import TYPE_CHECKING, Any, Self
+
+from crashlab import directory
+from crashlab import trace as t
+from crashlab.errors import UsageError, Violation
+from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Log, Store, Subject
+from crashlab.tree import describe as describe_node
+from crashlab.values import canonical, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from crashlab.lab import Lab, Sink
+
+
+class _Calls:
+    """Calls callables, plain or ``async``; all coroutines of one run share one event loop."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        result = function(*arguments)
+        if not inspect.isawaitable(result):
+            return result
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(_finish(result))
+
+
+async def _finish(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def describe(subject: AnySubject) -> dict[str, Any]:
+    """What the judge needs to know of a subject without importing it."""
+    first = subject.run if isinstance(subject, Subject) else subject.load
+    code = getattr(first, "__code__", None)
+    return {
+        "kind": subject.kind,
+        "name": subject.name,
+        "source": f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else "",
+        "env": dict(subject.env),
+        "timeout_s": subject.timeout_s,
+        "rebuilt": list(subject.rebuilt),
+        "outside": list(subject.outside),
+        "stop_after_acks": subject.stop_after_acks,
+        "atomic": isinstance(subject, Log) and subject.atomic,
+        "has_check": isinstance(subject, Subject) and subject.check is not None,
+    }
+
+
+def record(subject: AnySubject, lab: Lab, sink: Sink) -> dict[str, Any]:
+    """The uncrashed workload. Returns ``{"end": form}``; what the subject raises passes through."""
+    with _Calls() as call:
+        if isinstance(subject, Subject):
+            end = call(subject.run, lab)
+            lab.expected = _end_form(subject, lab, end)
+            return {"end": lab.expected, **_checked(call, subject, lab, end)}
+        handle = _open(call, subject, lab)
+        for value in _values(subject):
+            write, name = (subject.save, "save") if isinstance(subject, Store) else (subject.append, "append")
+            form = _value_form(subject, value)
+            sink(t.Call, name=name, value=form)
+            call(write, handle, value)
+            sink(t.Ack, value=form)
+        _close(call, subject, handle)
+        return {"end": None}
+
+
+def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
+    """One step of the recovery.
+
+    ``step`` is ``{"step": "first" | "second" | "third", "nothing": exception type name or None}``.
+    Returns ``end`` (Subject) or ``value`` (Store, Log), ``nothing: True`` where ``load`` raised what
+    it raises on an empty directory, ``keys`` (Log), ``more`` (second step), ``check`` (Subject with
+    ``check``). What the subject raises passes through.
+    """
+    with _Calls() as call:
+        if isinstance(subject, Subject):
+            end = call(subject.resume or subject.run, lab)
+            return {"end": _end_form(subject, lab, end), **_checked(call, subject, lab, end)}
+        handle = _open(call, subject, lab)
+        result = _load(call, subject, handle, step.get("nothing"))
+        if step["step"] == "second":
+            result["more"] = _one_more(call, subject, handle, result)
+        _close(call, subject, handle)
+        return result
+
+
+def stop_after(sink: Sink, acks: int) -> Sink:
+    """A sink that kills this process for real right after its ``acks``-th ack is recorded."""
+    seen = 0
+
+    def stopping(event_type: type[t.Op], **fields: Any) -> None:
+        nonlocal seen
+        sink(event_type, **fields)
+        seen += event_type is t.Ack
+        if seen >= acks:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return stopping
+
+
+def _open(call: _Calls, subject: Store | Log, lab: Lab) -> Any:
+    return lab.dir if subject.open is None else call(subject.open, lab)
+
+
+def _close(call: _Calls, subject: Store | Log, handle: Any) -> None:
+    if subject.close is not None:
+        call(subject.close, handle)
+
+
+def _values(subject: Store | Log) -> list[Any]:
+    if subject.values is not None:
+        return list(subject.values)
+    return list(DEFAULT_VALUES if isinstance(subject, Store) else DEFAULT_BATCHES)
+
+
+def _view(subject: AnySubject, value: Any) -> Any:
+    return value if subject.view is None else subject.view(value)
+
+
+def _value_form(subject: Store | Log, value: Any) -> Any:
+    if isinstance(subject, Log):
+        return [encode(_view(subject, event)) for event in value]
+    return encode(_view(subject, value))
+
+
+def _load(call: _Calls, subject: Store | Log, handle: Any, nothing: str | None) -> dict[str, Any]:
+    try:
+        value = call(subject.load, handle)
+    except Exception as error:
+        # The lab learned from an empty directory that this exception is how the subject says "nothing there".
+        if nothing is None or type(error).__name__ != nothing:
+            raise
+        return {"value": None, "nothing": True}
+    if isinstance(subject, Log):
+        if value is None:
+            value = []
+        keys = [None if subject.key is None else encode(subject.key(event)) for event in value]
+        return {"value": _value_form(subject, value), "keys": keys}
+    return {"value": encode(None if value is None else _view(subject, value))}
+
+
+def _one_more(call: _Calls, subject: Store | Log, handle: Any, loaded: dict[str, Any]) -> dict[str, Any]:
+    """Take one more value, as the resumed program would: finds glued tails and leftover locks."""
+    values = _values(subject)
+    try:
+        if isinstance(subject, Store):
+            now = canonical(loaded["value"])
+            value = next((each for each in values if canonical(_value_form(subject, each)) != now), values[0])
+            call(subject.save, handle, value)
+            return {"saved": _value_form(subject, value)}
+        call(subject.append, handle, values[0])
+        known = {canonical(key) for key in loaded.get("keys", ()) if key is not None}
+        fresh = [event for event in values[0] if not _known(subject, event, known)]
+        return {"saved": (loaded["value"] or []) + _value_form(subject, fresh)}
+    except Exception as error:  # noqa: BLE001 - any exception here is the subject's answer, and is judged
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _known(subject: Log, event: Any, known: set[str]) -> bool:
+    key = None if subject.key is None else subject.key(event)
+    return key is not None and canonical(encode(key)) in known
+
+
+def _end_form(subject: Subject, lab: Lab, end: Any) -> Any:
+    if end is None and subject.view is None:
+        tree = directory.read(lab.dir)
+        return {"$files": {path: describe_node(node) for path, _, node in tree.walk()}}
+    return encode(_view(subject, end))
+
+
+def _checked(call: _Calls, subject: Subject, lab: Lab, end: Any) -> dict[str, Any]:
+    if subject.check is None:
+        return {}
+    try:
+        answer = call(subject.check, lab, end)
+    except Violation as error:
+        return {"check": {"kind": error.kind, "text": str(error)}}
+    except AssertionError as error:
+        return {"check": {"kind": "diverged", "text": str(error) or "an assertion in check failed"}}
+    if answer is False:
+        return {"check": {"kind": "diverged", "text": "check returned False"}}
+    if answer is not None and answer is not True:
+        text = f"check must raise, or return None or True; it returned {answer!r}"
+        raise UsageError(text)
+    return {"check": None}

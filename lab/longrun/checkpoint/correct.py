@@ -1,0 +1,60 @@
+"""Checkpoints that no kill and no power loss breaks: the old one or the new one, never a mix.
+
+The new file gets its bytes under a name of its own, is synced, takes the place of the old one by
+rename, and the directory is synced last. Only then may anyone be told that it is saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from longrun.files import sync_directory, temporary_name, write_all
+from longrun.harness import Harness
+from longrun.protocol import CHECKPOINT_NAME, decode, encode
+from longrun.subjects import describe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longrun.protocol import Checkpoint
+
+
+def save(directory: Path, checkpoint: Checkpoint) -> None:
+    """Replace the checkpoint in ``directory``; it is durable when this returns.
+
+    Raises OSError, and then the old checkpoint still stands.
+    """
+    path = directory / CHECKPOINT_NAME
+    temporary = temporary_name(path)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            write_all(descriptor, encode(checkpoint))
+            os.fsync(descriptor)  # before the rename: a durable name must not lead to absent data
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first failure is the one to report
+            os.unlink(temporary)
+        raise
+    sync_directory(directory)  # a rename is durable only with its directory
+
+
+def load(directory: Path) -> Checkpoint | None:
+    """The checkpoint in ``directory``, None where there is none. Raises Damaged or UnsupportedVersion."""
+    path = directory / CHECKPOINT_NAME
+    try:
+        with open(path, "rb", buffering=0) as file:
+            data = file.readall()
+    except FileNotFoundError:
+        return None
+    return decode(data, path)
+
+
+HARNESS = Harness(save=save, load=load)
+
+subject = describe(HARNESS, name="checkpoint/correct")
+subject_hasty = describe(HARNESS, name="checkpoint/correct, hasty model", persona="hasty")

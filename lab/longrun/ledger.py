@@ -1,0 +1,155 @@
+"""The ledger ``effects.jsonl``: what was done outside, appended right after it was done.
+
+One JSON object a line, each with a checksum, each synced before anything else happens. Whole records
+are never removed, by no rewind either. A last line that did not arrive whole is a *torn tail* and is
+cut off at opening, but only beyond ``seen``, the number of records that a checkpoint has counted:
+up to there a bad line is damage, and damage is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from longrun.errors import Damaged
+from longrun.files import sync_directory, write_all
+from longrun.messages import canonical, parse_strict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEDGER_NAME = "effects.jsonl"
+Outcome = Literal["done", "unknown", "gave_up"]
+_OUTCOMES = ("done", "unknown", "gave_up")
+_TYPES: dict[str, type] = {
+    "n": int,
+    "run_id": str,
+    "timeline": str,
+    "writer_epoch": int,
+    "key": str,
+    "tool": str,
+    "args_digest": str,
+    "tool_use_id": str,
+    "outcome": str,
+    "result": str,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One act: what is known of it. ``n`` counts from 1; ``result`` is the text that the model got."""
+
+    n: int
+    run_id: str
+    timeline: str
+    writer_epoch: int
+    key: str
+    tool: str
+    args_digest: str
+    tool_use_id: str
+    outcome: Outcome
+    result: str
+
+    def line(self) -> bytes:
+        """The record as a line of the file."""
+        form = {name: getattr(self, name) for name in _TYPES}
+        form["checksum"] = _checksum(form)
+        return canonical(form).encode() + b"\n"
+
+
+def _checksum(form: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(form).encode()).hexdigest()
+
+
+@dataclass(eq=False)
+class Ledger:
+    """The open ledger of one run. The one writer holds it; it is not shared between threads."""
+
+    path: Path
+    _descriptor: int
+    _size: int = 0
+    records: list[Record] = field(default_factory=list)
+    _latest: dict[str, Record] = field(default_factory=dict)
+
+    @staticmethod
+    def create(path: Path) -> Ledger:
+        """A new empty ledger, durable before anything can be recorded. Raises FileExistsError."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        os.fsync(descriptor)
+        sync_directory(path.parent)
+        return Ledger(path, descriptor)
+
+    @staticmethod
+    def open(path: Path, *, seen: int) -> Ledger:
+        """The ledger as it lies there, a torn tail cut off. Raises Damaged, and then changes nothing.
+
+        What was read is synced before it is used: a killed process may have left a whole record that
+        only the page cache holds, and no checkpoint may count it before the disk does.
+        """
+        data = path.read_bytes()
+        records, size = read_records(path, data, seen=seen)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        if size != len(data):
+            os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+        return Ledger(path, descriptor, size, records, {record.key: record for record in records})
+
+    def append(self, record: Record) -> None:
+        """Add one record, durable when this returns. A failure restores the old length and raises."""
+        line = record.line()
+        try:
+            write_all(self._descriptor, line)
+            os.fsync(self._descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):  # the first failure is the one to report
+                os.ftruncate(self._descriptor, self._size)
+                os.fsync(self._descriptor)
+            raise
+        self._size += len(line)
+        self.records.append(record)
+        self._latest[record.key] = record
+
+    def latest(self, key: str) -> Record | None:
+        """What is known last of this act."""
+        return self._latest.get(key)
+
+    def unknown(self) -> list[Record]:
+        """The acts whose outcome nobody knows, oldest first."""
+        return [record for record in self._latest.values() if record.outcome == "unknown"]
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._descriptor)
+
+
+def read_records(path: Path, data: bytes, *, seen: int) -> tuple[list[Record], int]:
+    """The records in ``data``, and the length of the file without a torn tail. Raises Damaged."""
+    lines = data.split(b"\n")
+    tail = lines.pop()
+    whole = len(data) - len(tail)
+    if not tail and len(lines) > seen and b"\x00" in lines[-1]:
+        # A page of the last line never reached the disk and reads as zeros; JSON holds no zero byte.
+        whole -= len(lines.pop()) + 1
+    records: list[Record] = []
+    for number, line in enumerate(lines, 1):
+        records.append(_read_line(path, line, number))
+    if len(records) < seen:
+        raise Damaged(path, f"{len(records)} whole records, but the checkpoint has counted {seen}")
+    return records, whole
+
+
+def _read_line(path: Path, line: bytes, number: int) -> Record:
+    try:
+        form = parse_strict(line.decode("ascii"))
+        checksum = form.pop("checksum")
+        sound = form.keys() == _TYPES.keys() and all(type(form[name]) is kind for name, kind in _TYPES.items())
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise Damaged(path, f"line {number} is no record ({error})") from error
+    if not sound or form["outcome"] not in _OUTCOMES:
+        raise Damaged(path, f"line {number} has other fields than a record")
+    if checksum != _checksum(form) or form["n"] != number:
+        raise Damaged(path, f"line {number} does not fit its checksum and number")
+    return Record(**form)

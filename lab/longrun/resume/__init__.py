@@ -1,0 +1,1 @@
+"""Lesson 3, resume: going on from a checkpoint. Naive modules beside the correct one."""

@@ -1,0 +1,124 @@
+"""The agent as a subject of crashlab: how it runs, how it resumes, and what must be true at its end.
+
+The lab is the outside world here, so that effects outlive the agent. That each effect is there once,
+the lab counts by itself; :meth:`Description.check` adds what only this agent can know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crashlab.errors import Violation
+from crashlab.subject import Subject
+from longrun.errors import ApiError, InvalidTranscript
+from longrun.fake_api import FakeApi
+from longrun.inbox import DEFAULT_SEED, make_inbox
+from longrun.ledger import LEDGER_NAME, read_records
+from longrun.loop import Agent
+from longrun.messages import check_messages, normalised
+from longrun.world import World
+
+if TYPE_CHECKING:
+    from crashlab.lab import Lab
+    from longrun.harness import Harness
+    from longrun.inbox import Ticket
+    from longrun.ledger import Record
+    from longrun.personas import Persona
+
+End = dict[str, Any]
+STANDING_FACTS = ("labels", "cases", "report")
+
+
+@dataclass(frozen=True)
+class Description:
+    """One harness on one inbox with one model, run under a :class:`crashlab.Lab`."""
+
+    harness: Harness
+    persona: Persona
+    seed: int
+    inbox: tuple[Ticket, ...]
+
+    def run(self, lab: Lab) -> End:
+        """The workload: from an empty directory to the end."""
+        return self._work(lab, resume=False)
+
+    def resume(self, lab: Lab) -> End:
+        """The recovery: from whatever lies in the directory to the end."""
+        return self._work(lab, resume=True)
+
+    def _work(self, lab: Lab, *, resume: bool) -> End:
+        def told(place: str, value: dict[str, int]) -> None:
+            lab.save_point(place)
+            lab.ack(value)
+
+        api = FakeApi(self.persona, self.seed)
+        agent = Agent(lab.dir, self.harness, api, World(lab, self.inbox), told)
+        try:
+            last = agent.resume() if resume else agent.start()
+        except ApiError:
+            return {"status": "refused by the server", "refusals": api.refusals}
+        unknown = agent.unknown()
+        for name, details in unknown:
+            lab.unknown(name, **details)
+        before = agent.opened
+        counted = last.requests_started - (before.requests_started if before else 0)
+        return {
+            "status": last.status,
+            "world": World(lab, self.inbox).view(),
+            "transcript": normalised(last.messages),
+            "unknown": [name for name, _ in unknown],
+            "refusals": api.refusals,
+            "requests_not_counted": max(0, len(api.exchanges) - counted),
+            "requests_after_end": len(api.exchanges) if before and before.finished else 0,
+        }
+
+    def check(self, lab: Lab, end: End) -> None:
+        """Raise Violation unless the end is right; effects are counted by the lab itself."""
+        if end["refusals"]:
+            text = f"the server answered 400: {end['refusals'][0]}"
+            raise Violation(text, kind="invalid-transcript")
+        try:
+            check_messages(end["transcript"], may_end_with_assistant=True)
+        except InvalidTranscript as error:
+            text = f"the saved transcript is refused: {error}"
+            raise Violation(text, kind="invalid-transcript") from error
+        wanted = "waiting" if end["unknown"] else "done"
+        _demand(end["status"] == wanted, f"status is {end['status']}, expected {wanted}")
+        _demand(not end["requests_not_counted"], "a request was sent before it was counted in a save")
+        _demand(not end["requests_after_end"], "a finished run asked the model again")
+        expected = lab.expected
+        for fact in STANDING_FACTS:
+            _demand(
+                end["world"][fact] == expected["world"][fact],
+                f"{fact}: {end['world'][fact]!r:.80}, uncrashed {expected['world'][fact]!r:.80}",
+            )
+        records = self._kept(lab)
+        # After an honest unknown the model had to take another way to the same world.
+        if all(record.outcome != "unknown" for record in records):
+            _demand(end["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
+
+    def _kept(self, lab: Lab) -> list[Record]:
+        """The ledger, once it is sure that nothing that was acked is missing from the files."""
+        promised = {"seq": 0, "ledger": 0}
+        for ack in lab.acked:
+            promised.update(ack)
+        last = self.harness.load(lab.dir)
+        path = lab.dir / LEDGER_NAME
+        records, _ = read_records(path, path.read_bytes(), seen=0)
+        if last is None or last.seq < promised["seq"] or len(records) < promised["ledger"]:
+            found = f"save {last.seq if last else 0} and {len(records)} records"
+            text = f"acked were save {promised['seq']} and record {promised['ledger']}, found {found}"
+            raise Violation(text, kind="lost")
+        return records
+
+
+def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand that"
+    if not kept:
+        raise Violation(text)
+
+
+def describe(harness: Harness, *, name: str, persona: Persona = "careful", seed: int = DEFAULT_SEED) -> Subject:
+    """The subject that runs the agent with ``harness`` on the inbox of ``seed``."""
+    description = Description(harness, persona, seed, make_inbox(seed))
+    return Subject(description.run, description.resume, check=description.check, name=name)

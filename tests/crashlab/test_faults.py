@@ -1,0 +1,71 @@
+"""The list of faults as a user writes it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from crashlab.errors import UsageError
+from crashlab.faults import BUILT, DESIGNED, FaultRequest, parse_faults
+
+KILL = FaultRequest("kill")
+
+
+@pytest.mark.parametrize(
+    ("text", "requests"),
+    [
+        (None, (KILL,)),
+        ("kill", (KILL,)),
+        (" kill ", (KILL,)),
+        ("kill,kill", (KILL,)),
+        ("kill[]", (KILL,)),
+        ("kill[cut=byte]", (FaultRequest("kill", {"cut": "byte"}),)),
+        ("kill[ cut = byte ]", (FaultRequest("kill", {"cut": "byte"}),)),
+        ("kill[cut=page]", (FaultRequest("kill", {"cut": "page"}),)),
+        ("all", tuple(FaultRequest(name) for name in BUILT)),
+    ],
+)
+def test_a_list_of_faults_is_read(text: str | None, requests: tuple[FaultRequest, ...]) -> None:
+    """Names, options, blanks, repetitions, and the words for the default and for everything."""
+    assert parse_faults(text) == requests
+
+
+@pytest.mark.parametrize("text", ["kill", "kill[cut=byte]"])
+def test_a_request_reads_as_it_was_written(text: str) -> None:
+    """The report shows the request in the form that can be typed again."""
+    assert [str(each) for each in parse_faults(text)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("powerloss", "unknown fault 'powerloss'; did you mean 'power'? Known: kill"),
+        ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill"),
+        ("xyzzy", "unknown fault 'xyzzy'; Known: kill"),
+        ("kill,race", "fault 'race' is not built yet; this version knows kill"),
+        ("power:ext4", "fault 'power' is not built yet; this version knows kill"),
+        ("kill:now", "fault 'kill' has no variant ':now'; write kill"),
+        ("kill[cut=bit]", "fault 'kill' has no option 'cut=bit'; it has cut=page|byte"),
+        ("kill[bytes]", "fault 'kill' has no option 'bytes'; it has cut=page|byte"),
+        ("kill,kill[cut=byte]", "fault 'kill' is asked for twice, as kill and as kill[cut=byte]; keep one"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_write(text: str, message: str) -> None:
+    """The whole message, as the user sees it."""
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
+        parse_faults(text)
+
+
+@pytest.mark.parametrize("text", ["", ",", "kill,", "kill[cut=byte", "kill]", "[cut=byte]"])
+def test_what_is_no_list_is_refused(text: str) -> None:
+    """Nothing empty or unbalanced is taken for the default."""
+    with pytest.raises(UsageError, match="cannot read the fault"):
+        parse_faults(text)
+
+
+@pytest.mark.parametrize("name", sorted(set(DESIGNED) - set(BUILT)))
+def test_a_fault_of_the_design_is_not_called_unknown(name: str) -> None:
+    """Asking for what is planned is answered with the truth."""
+    with pytest.raises(UsageError, match=f"fault '{name}' is not built yet"):
+        parse_faults(name)
