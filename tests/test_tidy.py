@@ -123,6 +123,14 @@ def module_docstring(source: Source) -> Iterator[str]:
         yield source.complaint(1, "no docstring: say what the module models, and what not")
 
 
+def docstring_of_tests(source: Source) -> Iterator[str]:
+    """Every test says in its docstring which behaviour it shows."""
+    if Path(source.path).name.startswith("test_"):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node):
+                yield source.complaint(node.lineno, f"{node.name} has no docstring: which behaviour does it show?")
+
+
 def bare_except(source: Source) -> Iterator[str]:
     """A handler names what it handles."""
     for node in ast.walk(source.tree):
@@ -206,6 +214,7 @@ RULES: tuple[Rule, ...] = (
     function_length,
     module_length,
     module_docstring,
+    docstring_of_tests,
     bare_except,
     sleep,
     printing,
@@ -226,6 +235,7 @@ PLANTED: dict[str, list[tuple[str, str]]] = {  # rule: files that break it, as (
     "function_length": [("lab/longrun/a.py", "def f():\n" + "    f()\n" * FUNCTION_LINES)],
     "module_length": [("tests/a.py", "f()\n" * (MODULE_LINES + 1))],
     "module_docstring": [("tests/a.py", "f()\n"), ("lab/longrun/__init__.py", "")],
+    "docstring_of_tests": [("tests/crashlab/test_a.py", "class TestA:\n    def test_it(self):\n        f()\n")],
     "bare_except": [("tests/a.py", "try:\n    f()\nexcept:\n    g()\n")],
     "sleep": [("lab/longrun/a.py", "import time\ntime.sleep(1)\n")],
     "printing": [("lab/crashlab/judge.py", "print(1)\n")],

@@ -15,11 +15,12 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import isolated
 from crashlab import Store, explore
 from crashlab import trace as t
 from crashlab.crash.kill import kill_states
 from crashlab.errors import CrashlabError
-from crashlab.tree import Tree
+from crashlab.recover.place import base_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,12 +61,12 @@ def fresh_interpreters() -> tuple[int, float]:
 
 def computed_states() -> tuple[int, float]:
     """Compute and hash every kill state of a long log, cuts included."""
-    create = t.Create(n=1, path="dir/log", inode=1)
+    create = t.Create(n=1, path="dir/log", inode=100)
     writes = [
-        t.Write(n=n + 2, path="dir/log", inode=1, offset=n * WRITE_BYTES, data=bytes([n % 251]) * WRITE_BYTES)
+        t.Write(n=n + 2, path="dir/log", inode=100, offset=n * WRITE_BYTES, data=bytes([n % 251]) * WRITE_BYTES)
         for n in range(WRITES)
     ]
-    trace = t.Trace(root="/root-of-the-trace", base=Tree.empty(), ops=(create, *writes))
+    trace = t.Trace(root="/root-of-the-trace", base=base_tree(), ops=(create, *writes))
     began = time.perf_counter()
     digests = {state.digest for state in kill_states(trace)}
     return len(digests), time.perf_counter() - began
@@ -95,6 +96,8 @@ def main() -> None:
         rate = number / seconds
         yardstick = yardstick or rate
         print(f"{name:28} {number:8,} {rate:12,.0f} {rate / yardstick:16,.1f}")
+    print()
+    isolated.main()
 
 
 if __name__ == "__main__":

@@ -56,15 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if os.getcwd() not in sys.path:  # like python -m: subjects lie where one works
         sys.path.insert(0, os.getcwd())
     try:
-        code = guarded(lambda: _run(options))
-        sys.stdout.flush()
+        return guarded(lambda: _run(options))
     except KeyboardInterrupt:
         print("crashlab: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of stdout has gone, as head does; nobody is left to be told
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return LAB_FAILED
-    return code
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -83,8 +78,6 @@ def guarded(work: Callable[[], int]) -> int:
     except LabError as error:
         print(f"crashlab: the lab failed: {error}", file=sys.stderr)
         return LAB_FAILED
-    except BrokenPipeError:
-        raise
     except Exception:  # noqa: BLE001 - whatever else escapes is a fault of the lab, told with all it takes to mend it
         traceback.print_exc()
         print("crashlab: the lab failed; please report this with the lines above", file=sys.stderr)

@@ -71,11 +71,11 @@ def show(options: argparse.Namespace) -> int:
         return CONSISTENT
     report = _only_finding(report, options.id)
     if options.json:
-        print(dump([report]))
+        _print(dump([report]) + "\n")
     else:
         from crashlab.report.text import render_finding  # noqa: PLC0415 - rich is imported only when something is drawn
 
-        sys.stdout.write(render_finding(report.findings[0], report.subject, **_view(options)))
+        _print(render_finding(report.findings[0], report.subject, **_view(options)))
     return CONSISTENT
 
 
@@ -121,11 +121,11 @@ def _check_one(subject: str, options: argparse.Namespace, reports: list[Report])
 
 def _show(reports: Sequence[Report], options: argparse.Namespace) -> None:
     if options.json:
-        print(dump(reports))
+        _print(dump(reports) + "\n")
     elif reports:
         from crashlab.report.text import render_many  # noqa: PLC0415 - rich is imported only when something is drawn
 
-        sys.stdout.write(render_many(reports, **_view(options)))
+        _print(render_many(reports, **_view(options)))
 
 
 def _only_finding(report: Report, state_id: str) -> Report:
@@ -147,11 +147,20 @@ def _only_finding(report: Report, state_id: str) -> Report:
 def _show_trace(run: RunFolder, options: argparse.Namespace) -> None:
     trace = run.trace()
     if options.json:
-        print(json.dumps(trace.to_json()))
+        _print(json.dumps(trace.to_json()) + "\n")
         return
     from crashlab.report.trace_view import render_trace  # noqa: PLC0415 - rich is imported only when something is drawn
 
-    sys.stdout.write(render_trace(trace, **_view(options)))
+    _print(render_trace(trace, **_view(options)))
+
+
+def _print(text: str) -> None:
+    """Write to stdout. A reader that has gone, as ``head`` does, is no failure: the exit code still counts."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the interpreter flushes once more at its end, and must find an open stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _out(options: argparse.Namespace) -> Path:

@@ -96,7 +96,7 @@ def _again(kind: str) -> Explanation:
 
 def _half_done(state: CrashState) -> Explanation:
     unfinished = _unfinished_write(state)
-    if unfinished is None:
+    if unfinished is None or _is_temporary(unfinished, state.trace):
         return Explanation("The files that this crash leaves are not a state that recovery knows.")
     if isinstance(unfinished, t.Write) and unfinished.offset > 0 and state.cut_bytes is not None:
         return Explanation(
@@ -115,6 +115,11 @@ def _half_done(state: CrashState) -> Explanation:
             "a reader then meets the old file or the new one, never a mix.",
         ),
     )
+
+
+def _is_temporary(op: t.FileOp, trace: t.Trace) -> bool:
+    """Whether this file gets another name later: then it is no overwriting in place."""
+    return any(isinstance(later, t.Rename) and later.inode == op.inode for later in trace.ops[op.n :])
 
 
 def _unfinished_write(state: CrashState) -> t.FileOp | None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from crashlab import controls
 from crashlab import trace as t
-from crashlab.confirm import kill_for_real, sample
 from crashlab.crash.kill import kill_states
 from crashlab.crash.places import Places
 from crashlab.crash.states import state_of
@@ -33,14 +33,12 @@ from crashlab.report.folder import RunFolder
 from crashlab.settings import Asked, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from crashlab.crash.states import CrashState
     from crashlab.faults import FaultRequest
-    from crashlab.observation import Answer, Step
+    from crashlab.observation import Step
     from crashlab.subject import AnySubject, Budget, Policy
-
-FRESH_SAMPLE = 2
 
 
 def explore(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
@@ -99,7 +97,9 @@ def check(  # noqa: PLR0913 - the arguments of the public interface, all but one
         progress=progress,
     )
     if report.verdict == "violation":
-        raise Violation(str(report), kind=report.findings[0].kind, report=report)
+        first = report.findings[0]
+        text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"
+        raise Violation(text, kind=first.kind, report=report)
     if report.verdict == "unmeasured":
         raise Unmeasured(str(report), report=report)
     return report
@@ -162,10 +162,12 @@ class _Exploration:
         self._progress("record", 0, 2)
         recorded = record_twice(self._host)
         trace = recorded.reference.trace
-        if any(reason.code in ("empty-trace", "time-limit") for reason in recorded.unmeasured):
-            return self._report(recorded, [], (), (), None)
+        if not recorded.usable:
+            return self._report(recorded, [], (), ())
         self._host.prepare(trace, modules=recorded.modules, expected=recorded.reference.end)
         recorded = self._learn(recorded)
+        if not recorded.usable:
+            return self._report(recorded, [], (), ())
         places = Places(trace)
         findings = Findings(places)
         counts: list[model.FaultCount] = []
@@ -176,9 +178,8 @@ class _Exploration:
             counts.append(tally.count(fault.name))
             rows = matrix(tally.judged, self._states(fault, trace), places)
         if self._asked.only is None:
-            self._confirm(trace)
-            self._judge_fresh(recorded)
-        return self._report(recorded, counts, rows, findings.finish(recorded.reference), trace)
+            self._control(recorded)
+        return self._report(recorded, counts, rows, findings.finish(recorded.reference))
 
     def _learn(self, recorded: Recorded) -> Recorded:
         if recorded.reference.kind == "Subject":
@@ -213,6 +214,14 @@ class _Exploration:
             text = f"{fault.name}: {tally.cut_short}, {len(tally.judged)} of {total} states judged."
             advice = "Raise the budget: budget='full', or Budget(states=…, time_s=…)."
             self._unmeasured.append(model.UnmeasuredReason(code="bound", detail=text, next=advice))
+        if len(tally.judged) < len(tally.distinct):
+            missing = len(tally.distinct) - len(tally.judged)
+            text = f"{fault.name}: {missing} states were sent to recovery and never answered."
+            self._unmeasured.append(
+                model.UnmeasuredReason(
+                    code="checker-failed", detail=text, next="Please report this: the lab lost them."
+                )
+            )
         answered = [verdict for verdict, _ in tally.judged.values()]
         if len(answered) > 1 and "consistent" not in answered:
             text = "no state recovered at all, not even those without a loss."
@@ -242,60 +251,36 @@ class _Exploration:
             tally.inside += state.cut_bytes is not None
             yield self._request(state.id, steps, nothing)
 
-    def _confirm(self, trace: t.Trace) -> None:
-        points = sample(trace, count=self._asked.budget.real_kills, seed=self._asked.seed)
-        limit_s = self._timeout_s * RECORDED_RUN_FACTOR
-        deaths = kill_for_real(
-            self._host, points, timeout_s=limit_s, progress=lambda done: self._progress("real kills", done, len(points))
-        )
-        wrong = [death for death in deaths if death.difference]
-        detail = f"{len(deaths) - len(wrong)} of {len(deaths)} real kills agree"
-        self._controls.append(model.Control(control="real-kill", passed=not wrong, detail=detail))
-        for death in wrong[:3]:
-            text = f"{death.state}: computed / real: {'; '.join(death.difference[:4])}"
-            self._unmeasured.append(
-                model.UnmeasuredReason(
-                    code="real-kill-disagrees",
-                    detail=text,
-                    next="The lab is not to be believed here: please report this with the run folder.",
-                )
-            )
-
-    def _judge_fresh(self, recorded: Recorded) -> None:
-        """A few states once more in fresh interpreters: forking must not have changed the outcome."""
-        if self._host.mode == "interpreter":
-            return
-        last = len(recorded.reference.trace.ops)
-        ids = sorted({f"kill@{(position * last) // FRESH_SAMPLE}" for position in range(1, FRESH_SAMPLE + 1)})
-        nothing = recorded.reference.nothing.get("error")
-        requests = [self._request(state_id, ["first"], nothing) for state_id in ids]
-        forked = {answer.state: answer for answer in self._host.recover(iter(requests))}
-        fresh = {answer.state: answer for answer in self._host.recover_fresh(requests)}
-        odd = [each for each in ids if _outcome(forked[each]) != _outcome(fresh[each])]
-        detail = f"{len(ids) - len(odd)} of {len(ids)} agree" + (f"; {odd[0]} does not" if odd else "")
-        self._controls.append(model.Control(control="fresh-interpreter", passed=not odd, detail=detail))
-        if odd:
-            self._unmeasured.append(
-                model.UnmeasuredReason(
-                    code="checker-failed",
-                    detail=f"recovery of {odd[0]} came out otherwise in a fresh interpreter than in a forked process.",
-                    next="State at import time is the likely cause: open files and connections inside the callables.",
-                )
-            )
+    def _control(self, recorded: Recorded) -> None:
+        """The lab's checks of itself on this subject."""
+        trace, nothing = recorded.reference.trace, recorded.reference.nothing.get("error")
+        budget = self._asked.budget
+        found = [
+            controls.real_kills(
+                self._host,
+                trace,
+                count=budget.real_kills,
+                seed=self._asked.seed,
+                timeout_s=self._timeout_s * RECORDED_RUN_FACTOR,
+                progress=lambda done, total: self._progress("real kills", done, total),
+            ),
+            controls.fresh_interpreters(
+                self._host, trace, lambda state_id: self._request(state_id, ["first"], nothing)
+            ),
+        ]
+        for each in found:
+            self._controls.extend(each.controls)
+            self._unmeasured.extend(each.unmeasured)
 
     def _report(
         self,
         recorded: Recorded,
         counts: list[model.FaultCount],
         rows: tuple[model.MatrixRow, ...],
-        found: tuple[tuple[model.Finding, CrashState], ...] | list[tuple[model.Finding, CrashState]],
-        trace: t.Trace | None,
+        found: Sequence[tuple[model.Finding, CrashState]],
     ) -> model.Report:
         reasons = (*recorded.unmeasured, *self._unmeasured)
-        controls = (*recorded.controls, *self._controls)
-        if trace is not None:
-            pinned = model.Control(control="pinned-path", passed=True, detail=self._host.pinned)
-            controls = (*controls, pinned)
+        checked = (*recorded.controls, *self._controls)
         verdict: model.Verdict = "violation" if found else "unmeasured" if reasons else "consistent"
         folder = RunFolder.create(self._asked.out, self._subject.name)
         folder.save_trace(recorded.reference.trace)
@@ -307,7 +292,7 @@ class _Exploration:
             versions=versions(),
             trace=_trace_info(recorded.reference.trace),
             faults=tuple(counts),
-            controls=controls,
+            controls=checked,
             findings=tuple(_saved(folder, finding, state) for finding, state in found),
             unmeasured=reasons,
             matrix=rows,
@@ -323,10 +308,6 @@ class _Exploration:
 def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
     directory = folder.save_finding(finding, state.tree, stdout=finding.observed.stdout, stderr=finding.observed.stderr)
     return dataclasses.replace(finding, directory=directory)
-
-
-def _outcome(answer: Answer) -> list[Any]:
-    return [(step.how, step.value, step.error) for step in answer.steps]
 
 
 def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:

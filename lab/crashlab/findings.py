@@ -1,7 +1,8 @@
 """From judgements to findings: each distinct fault once, at its smallest state, ready to be read.
 
-States are grouped by kind and by place with its numbers left out, so that the same fault in turn 2
-and turn 5 is one finding with ``same`` states. Gravest kinds come first, then the earliest crash.
+A fault is distinct by its kind and by the line of source that was running; faults of effects by the
+effect. So a save that breaks in every turn is one finding, whose further states are listed as
+``same``. Gravest kinds come first, then the earliest crash.
 """
 
 from __future__ import annotations
@@ -50,11 +51,19 @@ class Findings:
         """Take one judged state; anything but a violation is left alone."""
         if judgement.verdict != "violation":
             return
-        key = judgement.kind, re.sub(r"\d+", "#", self._places.of(judgement.state))
+        key = judgement.kind, self._cause(judgement)
         group = self._groups.setdefault(key, _Group(judgement, answer, {}))
         group.sizes[judgement.state.id] = _size(judgement.state)
         if _size(judgement.state) < _size(group.judgement.state):
             group.judgement, group.answer = judgement, answer
+
+    def _cause(self, judgement: Judgement) -> str:
+        """The effect that went wrong; else the running line; else the place with its numbers left out."""
+        if judgement.problems[0].effect:
+            return judgement.problems[0].effect
+        state = judgement.state
+        line = state.trace.op(state.last_op).at if state.last_op else ""
+        return line or re.sub(r"\d+", "#", self._places.of(state))
 
     def finish(self, reference: Reference) -> list[tuple[model.Finding, CrashState]]:
         """The findings, gravest kind first, then the earliest crash; each with its state."""

@@ -51,11 +51,12 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that was wrong, before policy: ``kind`` of the result model, or ``refused``."""
+    """One thing that was wrong: a kind of the result model, in words, and the effect's name if it is one's."""
 
     kind: str
     summary: str
     step: str = "first"
+    effect: str = ""
     expected: tuple[str, ...] = ()
 
 
@@ -237,7 +238,9 @@ class Judge:
         for each, count in observed.items():
             if count > expected[each] and self._policy.effects != "at-least-once":
                 summary = f"{_identity_words(each)} done {_times(count)}, expected {expected[each]}"
-                yield Problem(kind="duplicate-effect", summary=summary, expected=("once; or lab.unknown(…)",))
+                yield Problem(
+                    kind="duplicate-effect", summary=summary, effect=each[0], expected=("once; or lab.unknown(…)",)
+                )
         yield from self._missing_problems(answer, order, observed, honest)
 
     def _missing_problems(
@@ -251,7 +254,8 @@ class Judge:
             count = sum(identity(each) == identity(op) for each in order[: position + 1])
             if observed[identity(op)] < count and not waiting:
                 summary = f"{words(op)} done {_times(observed[identity(op)])}, expected {count}"
-                yield Problem(kind="missing-effect", summary=summary, expected=(f"{count} in the uncrashed run",))
+                expected = (f"{count} in the uncrashed run",)
+                yield Problem(kind="missing-effect", summary=summary, effect=op.name, expected=expected)
                 return
 
 
@@ -264,13 +268,21 @@ def _process_problems(step: Step) -> Iterator[Problem]:
 
 
 def _more_problems(saved: Any, third: Step) -> Iterator[Problem]:
+    value = (third.value or {}).get("value")
     if third.how != "returned":
         summary = f"after recovery one more value was saved; then load() {_ending(third)}"
         yield Problem(kind="lost", summary=summary, step="third", expected=(shown(saved),))
-    elif canonical((third.value or {}).get("value")) != canonical(saved):
-        loaded = shown((third.value or {}).get("value"))
-        summary = f"after recovery {shown(saved)} was saved; then load() returned {loaded}"
-        yield Problem(kind="lost", summary=summary, step="third", expected=(shown(saved),))
+    elif canonical(value) != canonical(saved):
+        summary = f"after recovery {shown(saved)} was saved; then load() returned {shown(value)}"
+        twice = isinstance(saved, list) and isinstance(value, list) and _repeats(value, saved)
+        kind = "duplicate-entry" if twice else "lost"
+        yield Problem(kind=kind, summary=summary, step="third", expected=(shown(saved),))
+
+
+def _repeats(found: list[Any], wanted: list[Any]) -> bool:
+    """Whether all that was wanted is there, and some of it more than once."""
+    more, less = Counter(map(canonical, found)), Counter(map(canonical, wanted))
+    return not less - more and set(more) == set(less)
 
 
 def _log_kind(state: CrashState, found: list[str], acked: list[str], wanted: list[str]) -> str:

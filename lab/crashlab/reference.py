@@ -7,7 +7,7 @@ is found here, before any crash state is made. Each reason says what was seen an
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -26,16 +26,24 @@ RECORDED_RUN_FACTOR = 6
 """The recorded run gets this many times the time limit of one recovery."""
 
 
+HARMLESS = frozenset({"outside-write"})
+"""Reasons against a pass that leave the trace itself true, so that violations can still be found."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A recorded run and what is known of its fitness. ``fatal`` reasons leave nothing to judge."""
+    """A recorded run and what is known of its fitness."""
 
     reference: Reference
     modules: tuple[str, ...] = ()
     controls: tuple[Control, ...] = ()
     unmeasured: tuple[UnmeasuredReason, ...] = ()
     notes: tuple[str, ...] = ()
-    last: t.Trace | None = field(default=None)
+
+    @property
+    def usable(self) -> bool:
+        """Whether crash states of this trace mean anything: no verdict is better than a false alarm."""
+        return all(reason.code in HARMLESS for reason in self.unmeasured)
 
 
 def record_twice(host: Host) -> Recorded:

@@ -97,20 +97,21 @@ def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, An
     """One step of the recovery.
 
     ``step`` is ``{"step": "first" | "second" | "third", "nothing": exception type name or None}``.
-    Returns ``end`` (Subject) or ``value`` (Store, Log), ``nothing: True`` where ``load`` raised what
-    it raises on an empty directory, ``keys`` (Log), ``more`` (second step), ``check`` (Subject with
-    ``check``). What the subject raises passes through.
+    Returns ``dir``, the path at which it was; ``end`` (Subject) or ``value`` (Store, Log);
+    ``nothing: True`` where ``load`` raised what it raises on an empty directory; ``keys`` (Log);
+    ``more`` (second step); ``check`` (Subject with ``check``). What the subject raises passes through.
     """
+    place = {"dir": os.fspath(lab.dir)}
     with _Calls() as call:
         if isinstance(subject, Subject):
             end = call(subject.resume or subject.run, lab)
-            return {"end": _end_form(subject, lab, end), **_checked(call, subject, lab, end)}
+            return {"end": _end_form(subject, lab, end), **_checked(call, subject, lab, end), **place}
         handle = _open(call, subject, lab)
         result = _load(call, subject, handle, step.get("nothing"))
         if step["step"] == "second":
             result["more"] = _one_more(call, subject, handle, result)
         _close(call, subject, handle)
-        return result
+        return result | place
 
 
 def stop_after(sink: Sink, acks: int) -> Sink:

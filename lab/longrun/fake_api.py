@@ -34,10 +34,10 @@ def random_id(prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request as the server saw it: its status, how long the transcript was, and what it cost."""
+    """One request as the server saw it: its status, how many messages it had, and what it cost."""
 
     status: int
-    messages: int
+    messages: int = 0
     usage: dict[str, int] = field(default_factory=dict)
     error: str = ""
 
@@ -55,15 +55,13 @@ class FakeApi:
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
         """The message that answers ``request``. Raises ApiError with status 400 where the real server does."""
         with self._lock:
-            messages = request.get("messages")
-            count = len(messages) if isinstance(messages, (list, tuple)) else 0
             try:
                 check_request(request)
             except InvalidTranscript as error:
-                self.exchanges.append(Exchange(400, count, error=str(error)))
+                self.exchanges.append(Exchange(400, error=str(error)))
                 raise ApiError(400, "invalid_request_error", str(error)) from error
             response = self._answer(request)
-            self.exchanges.append(Exchange(200, count, response["usage"]))
+            self.exchanges.append(Exchange(200, len(request["messages"]), response["usage"]))
             return response
 
     @property

@@ -166,7 +166,7 @@ FORGETFUL_SERVICE = Subject(serve, lambda _lab: 0, check=keeps_acked, stop_after
 
 def hostile(lab: Any) -> str:
     """Names and bytes that terminals and parsers choke on."""
-    for name in (b"\xff\xfe", b"line\nbreak", b"[bold]red[/bold]", b"\x1b[31mred", "caf\u00e9".encode(), b"-rf"):
+    for name in (b"\xff\xfe", b"line\nbreak", b"[bold]red", b"\x1b[31mred", "caf\u00e9".encode(), b"-rf"):
         with open(os.path.join(os.fsencode(lab.dir), name), "wb") as file:
             file.write(b"\x00\x1b[2J\xff")
     lab.effect("mail", to="\x1b[31mada\n[bold]")
@@ -192,13 +192,14 @@ EVERYWHERE = Subject(everywhere)
 
 
 def append(directory: Path, events: list[Any]) -> None:
-    """Append lines, a torn tail cut off before."""
+    """Append what is not there by key, a torn tail cut off before."""
     path = directory / "log"
     data = path.read_bytes() if path.exists() else b""
     if not data.endswith(b"\n"):
         os.truncate(path, data.rfind(b"\n") + 1) if data else None
+    known = {event["id"] for event in read(directory)}
     with path.open("a") as file:
-        file.writelines(json.dumps(event) + "\n" for event in events)
+        file.writelines(json.dumps(event) + "\n" for event in events if event["id"] not in known)
 
 
 def read(directory: Path) -> list[Any]:

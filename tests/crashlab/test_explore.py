@@ -169,13 +169,13 @@ def test_hostile_content_is_shown_harmless(tmp_path: Path) -> None:
     text = str(report)
     assert report.verdict == "violation"
     assert "\x1b" not in text
-    assert "[bold]red[/bold]" in text
+    assert "[bold]red" in text
     text.encode("utf-8")
 
 
 def test_only_judges_one_state(tmp_path: Path) -> None:
     """The id of a state is enough to judge it alone."""
-    report = explore(subjects.CHECKED_BAD, out=tmp_path, only="kill@5")
+    report = explore(subjects.CHECKED_BAD, out=tmp_path, only="kill@4")
     assert report.faults[0].judged == 1
     with pytest.raises(UsageError, match="no op 999"):
         explore(subjects.CHECKED_BAD, out=tmp_path, only="kill@999")

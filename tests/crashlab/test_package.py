@@ -14,6 +14,7 @@ ROOT = Path(crashlab.__file__).parents[1]
 
 
 def run(program: str) -> str:
+    """What a fresh interpreter prints."""
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{program}"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
@@ -30,7 +31,9 @@ def test_public_names_are_sorted_and_there() -> None:
 
 def test_import_loads_no_stage_of_the_lab() -> None:
     """Neither what draws nor what records: this import happens in every process of a subject."""
-    program = "import crashlab; from crashlab import Store; print([m for m in sys.modules if 'crashlab' in m or m == 'rich'])"
+    program = (
+        "import crashlab; from crashlab import Store; print([m for m in sys.modules if 'crashlab' in m or m == 'rich'])"
+    )
     assert run(program) == "['crashlab', 'crashlab.errors', 'crashlab.subject']\n"
 
 
@@ -39,11 +42,12 @@ def test_import_loads_no_stage_of_the_lab() -> None:
 )
 def test_explore_is_the_function_whatever_was_imported_before(before: str) -> None:
     """The module of the same name does not hide it."""
-    assert run(f"{before}\nfrom crashlab import explore\nimport crashlab\nprint(explore is crashlab.explore, callable(explore))") == (
-        "True True\n"
-    )
+    after = "from crashlab import explore\nimport crashlab\nprint(explore is crashlab.explore, callable(explore))"
+    assert run(f"{before}\n{after}") == "True True\n"
 
 
 def test_the_command_line_loads_no_stage_before_it_knows_the_command() -> None:
     """``crashlab --help`` is quick."""
-    assert run("import crashlab.cli; print('rich' in sys.modules, 'crashlab.explore' in sys.modules)") == "False False\n"
+    assert (
+        run("import crashlab.cli; print('rich' in sys.modules, 'crashlab.explore' in sys.modules)") == "False False\n"
+    )

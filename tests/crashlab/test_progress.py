@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 
 import pytest
@@ -25,11 +26,13 @@ class Clock:
         self.now_s = 0.0
 
     def __call__(self) -> float:
+        """The time that was set."""
         return self.now_s
 
 
 @pytest.fixture
 def clock() -> Clock:
+    """A clock at zero."""
     return Clock()
 
 
@@ -41,9 +44,7 @@ def test_a_plain_line_every_ten_seconds_where_there_is_no_terminal(clock: Clock)
         clock.now_s = float(second)
         progress("kill", second, 40)
     progress.close()
-    assert stream.getvalue() == (
-        "store: kill 10 of 40, 10 s\nstore: kill 20 of 40, 20 s\nstore: kill 30 of 40, 30 s\n"
-    )
+    assert stream.getvalue() == ("store: kill 10 of 40, 10 s\nstore: kill 20 of 40, 20 s\nstore: kill 30 of 40, 30 s\n")
 
 
 def test_a_quick_check_leaves_no_trace_in_a_log(clock: Clock) -> None:
@@ -78,7 +79,7 @@ def test_a_terminal_is_not_flooded_but_learns_of_a_new_phase_at_once(clock: Cloc
 
 def test_a_line_never_wraps(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrapped line could not be erased; it is cut to the terminal."""
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: shutil.os.terminal_size((20, 5)))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((20, 5)))
     stream = Terminal()
     Progress(stream, name="a\nb" * 30, clock=clock)("kill", 1, 2)
     assert stream.getvalue() == "\r\x1b[K" + "a\\x0ab" * 3 + "a"

@@ -198,6 +198,9 @@ REPAIRED_LOG = Log(append_repaired, read_whole_lines)
 HALF_BATCHES = Log(append_repaired, read_whole_lines, atomic=True)
 
 
+NO_DEDUPE = Log(append_repaired, read_whole_lines, key=lambda event: event["seq"])
+
+
 def pay(lab: Any) -> str:
     """Wrong: pays, then notes it; killed between the two it pays again."""
     if not (lab.dir / "paid").exists():
@@ -289,6 +292,7 @@ FOUND: dict[str, tuple[Store | Log | Subject, set[str]]] = {
     "torn tail": (TORN_TAIL, {"lost"}),
     "glued tail": (GLUED_TAIL, {"lost"}),
     "bad lines skipped": (SKIPS_LINES, {"lost"}),
+    "a keyed event stored twice": (NO_DEDUPE, {"duplicate-entry"}),
     "half a batch": (HALF_BATCHES, {"torn"}),
     "pays, then notes": (PAYS_TWICE, {"duplicate-effect"}),
     "notes, then pays": (NEVER_PAYS, {"missing-effect"}),

@@ -198,12 +198,15 @@ class Open:
             call = _Arguments(*args, **kwargs)
         except TypeError:
             return REAL.open_file(*args, **kwargs)  # it says what is wrong in its own words
-        writes = _writes(call)
-        if call.buffering == 1 or sys.flags.warn_default_encoding:
+        letters = _accepted(call)
+        if letters and (call.buffering == 1 or sys.flags.warn_default_encoding):
             call = _warned(call)
-        if self._switch.watch is None or not writes:
+        if self._switch.watch is None or letters.isdisjoint("wxa+"):
             return REAL.open_file(*call)
-        return _open(call)
+        return _open(call, letters)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL.open_file, name)
 
     def __repr__(self) -> str:
         return repr(REAL.open_file)
@@ -212,25 +215,23 @@ class Open:
         return "open"
 
 
-def _writes(call: _Arguments) -> bool:
-    """Whether this opens for writing. Not where the arguments are such that ``open`` refuses them unseen."""
+def _accepted(call: _Arguments) -> set[str]:
+    """The letters of the mode; none where ``open`` refuses these arguments before it opens anything."""
     mode, texts = call.mode, (call.encoding, call.errors, call.newline)
     if not isinstance(mode, str) or not isinstance(call.buffering, int):
-        return False
+        return set()
     letters = set(mode)
-    if len(letters) != len(mode) or letters - set("axrwb+t") or len(letters & set("axrw")) != 1:
-        return False
+    if len(letters) != len(mode) or letters - set("axrwb+t") or len(letters & set("axrw")) > 1:
+        return set()
     if not all(text is None or isinstance(text, str) for text in texts):
-        return False
+        return set()
     if "b" in letters and ("t" in letters or any(text is not None for text in texts)):
-        return False
-    return "r" not in letters or "+" in letters
+        return set()
+    return letters
 
 
 def _warned(call: _Arguments) -> _Arguments:
     """Warn as ``open`` does, in the name of its caller: two frames of ours stand between."""
-    if not isinstance(call.mode, str):
-        return call
     binary = "b" in call.mode
     if binary and call.buffering == 1:
         text = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
@@ -241,10 +242,9 @@ def _warned(call: _Arguments) -> _Arguments:
     return call
 
 
-def _open(call: _Arguments) -> Any:
+def _open(call: _Arguments, letters: set[str]) -> Any:
     numeric = any(hasattr(type(call.file), name) for name in ("__index__", "__int__", "__float__"))
     file = call.file if numeric else os.fspath(call.file)
-    letters = set(call.mode)
     raw_mode = "".join(letter for letter in "xrwa+" if letter in letters)
     raw = FileIO(file, raw_mode, bool(call.closefd), call.opener)
     result: Any = raw

@@ -70,6 +70,9 @@ class Patched:
             return self._real(*args, **kwargs)
         return watch.run(self._plan, self._real, args, kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
     def __repr__(self) -> str:
         return repr(self._real)
 

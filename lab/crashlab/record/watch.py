@@ -14,6 +14,7 @@ import stat
 import sys
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -111,6 +112,8 @@ class Watch:
         self._gate = gate
         self._count = 0
         self._depth = 0
+        self._waiting: deque[Change] = deque()
+        self._telling = False
         self._local = threading.local()
         self._local.number = 0
 
@@ -178,9 +181,18 @@ class Watch:
         if pending is not None:
             pending.append((op_type, dict(fields)))
             return
-        self._count += 1
-        common = {"n": self._count, "thread": self._thread(), "at": self.places.at(), "time_ns": time.time_ns()}
-        self._emit(op_type(**{**common, **fields}))
+        common = {"thread": self._thread(), "at": self.places.at(), "time_ns": time.time_ns()}
+        self._waiting.append((op_type, {**common, **fields}))
+        if self._telling:
+            return  # a handler interrupted the loop below, which goes on with this one
+        self._telling = True
+        try:
+            while self._waiting:
+                next_type, next_fields = self._waiting.popleft()
+                self._count += 1
+                self._emit(next_type(n=self._count, **next_fields))
+        finally:
+            self._telling = False
 
     def _thread(self) -> int:
         number: int | None = getattr(self._local, "number", None)

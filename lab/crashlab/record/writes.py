@@ -153,7 +153,7 @@ def _sendfile(  # noqa: PLR0913, PLR0917 - the arguments of os.sendfile
     return None if file is None else _moving(watch, file, lambda size: real(out_fd, in_fd, offset, size), count)
 
 
-def _copy_file_range(
+def _copy_file_range(  # noqa: PLR0913, PLR0917 - the arguments of os.copy_file_range
     watch: Watch,
     real: Any,
     src: int,
@@ -163,11 +163,9 @@ def _copy_file_range(
     offset_dst: int | None = None,
 ) -> Plan | None:
     file = watch.by_descriptor(dst)
-    return (
-        None
-        if file is None
-        else _moving(watch, file, lambda size: real(src, dst, size, offset_src, offset_dst), count, offset_dst)
-    )
+    if file is None:
+        return None
+    return _moving(watch, file, lambda size: real(src, dst, size, offset_src, offset_dst), count, offset_dst)
 
 
 def _splice(watch: Watch, real: Any, src: int, dst: int, count: int, *rest: Any, **options: Any) -> Plan | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import errno
 import json
+import marshal
 import os
 import sys
 import threading
@@ -32,62 +33,69 @@ from crashlab.live.kill import KillGate
 from crashlab.recover import travel, wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from crashlab.subject import AnySubject
 
 TEXT_LIMIT_BYTES = 1 << 16
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one process is to do. ``step`` is None for the recorded run; ``kill`` is ``(op, byte)``."""
+    """What one process is to do, in forms that JSON and marshal have.
 
-    root: str
+    ``step`` is None for the recorded run, and ``kill`` is ``[op, byte]`` or None; ``effects`` are those
+    of the outside world's record so far.
+    """
+
     step: dict[str, Any] | None = None
-    effects: tuple[t.Effect, ...] = ()
-    acked: tuple[Any, ...] = ()
+    effects: Sequence[dict[str, Any]] = ()
+    acked: Sequence[Any] = ()
     expected: Any = None
-    kill: tuple[int, int] | None = None
+    kill: Sequence[int] | None = None
     stop_after_acks: int | None = None
-    numbers: tuple[tuple[int, int, int], ...] = ()
-    outside: tuple[str, ...] = ()
+    numbers: Sequence[Sequence[int]] = ()
+    outside: Sequence[str] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """The form that travels to a fresh interpreter."""
-        return {**vars(self), "effects": [t.op_to_json(op) for op in self.effects]}
 
-    @staticmethod
-    def from_json(form: dict[str, Any]) -> Job:
-        """Read :meth:`to_json`."""
-        effects = tuple(op for form in form["effects"] if isinstance(op := t.op_from_json(form), t.Effect))
-        kill = None if form["kill"] is None else (form["kill"][0], form["kill"][1])
-        numbers = tuple((device, inode, number) for device, inode, number in form["numbers"])
-        return Job(**{**form, "effects": effects, "kill": kill, "numbers": numbers, "acked": tuple(form["acked"])})
+class Prepared:
+    """What every process of one nursery needs, made before the fork: each page touched after it is copied."""
+
+    def __init__(self, subject: AnySubject, root: str, writing: int) -> None:
+        self.subject = subject
+        self.root = root
+        self.directory = Path(root, "dir")
+        hash(self.directory)  # a path makes its parts and text when first asked
+        self.pipe = Pipe(writing)
 
 
 class Pipe:
     """The way out: whole lines, each written before the call returns."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._identity = os.fstat(descriptor)
         self._lock = threading.Lock()
         self._n = 0
 
     def line(self, message: dict[str, Any]) -> None:
-        """Write one line. Raises OSError where the subject has closed the descriptor.
+        """Write one line. Raises OSError where the subject has closed the descriptor."""
+        self.write(_to_json(message))
+
+    def write(self, text: str) -> None:
+        """Write ``text`` as one line.
 
         A program that closes all descriptors may have opened a file of its own under this number: the
         lab must not write into that.
         """
-        data = memoryview(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-        if not os.path.samestat(os.fstat(self._descriptor), self._identity):
-            text = "the program closed the descriptor through which the lab gets its answer"
-            raise OSError(errno.EBADF, text)
+        if not os.path.samestat(os.fstat(self.descriptor), self._identity):
+            reason = "the program closed the descriptor through which the lab gets its answer"
+            raise OSError(errno.EBADF, reason)
+        data = memoryview(text.encode() + b"\n")
         while data:
-            data = data[os.write(self._descriptor, data) :]
+            data = data[os.write(self.descriptor, data) :]
 
     def op(self, op: t.Op) -> None:
         """One op of a recording. The recorder calls this under its lock."""
@@ -100,26 +108,22 @@ class Pipe:
             self.op(event_type(n=self._n, time_ns=time.time_ns(), **fields))
 
 
-def run(subject: AnySubject, job: Job, pipe: Pipe) -> NoReturn:
+def run(prepared: Prepared, job: Job) -> NoReturn:
     """Do the job, tell the end of it, and end this process as an interpreter would."""
     if job.step is None:
-        _run_recorded(subject, job, pipe)
-    lab = Lab(
-        Path(job.root, "dir"),
-        pipe.event,
-        effects=Lab.history(job.effects),
-        acked=list(job.acked),
-        expected=job.expected,
-    )
-    code = _answer(pipe, lambda: workload.recover(subject, lab, job.step or {}))
+        _run_recorded(prepared, job)
+    step, pipe = job.step, prepared.pipe
+    done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
+    lab = Lab(prepared.directory, pipe.event, Lab.history(done), list(job.acked), job.expected)
+    code = _answer(pipe, lambda: workload.recover(prepared.subject, lab, step))
     _finish()
     os._exit(code)
 
 
-def run_forked(subject: AnySubject, job: Job, writing: int) -> NoReturn:
-    """:func:`run` in a process that a worker has just forked; nothing may ever return into the worker's code."""
+def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
+    """:func:`run` in a process that was just forked; nothing may ever return into its parent's code."""
     try:
-        run(subject, job, Pipe(writing))
+        run(prepared, Job(**marshal.loads(data)))  # noqa: S302 - from the lab's own worker
     except BaseException:
         sys.excepthook(*sys.exc_info())
         raise
@@ -127,16 +131,17 @@ def run_forked(subject: AnySubject, job: Job, writing: int) -> NoReturn:
         os._exit(LAB_EXIT_CODE)
 
 
-def _run_recorded(subject: AnySubject, job: Job, pipe: Pipe) -> NoReturn:
+def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
+    pipe = prepared.pipe
     gate = None if job.kill is None else KillGate(*job.kill)
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
-    lab = Lab(Path(job.root, "dir"), sink)
+    lab = Lab(prepared.directory, sink)
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
-    RECORDER.start(root=job.root, numbers=numbers, emit=pipe.op, gate=gate, outside=job.outside)
-    code = _answer(pipe, lambda: workload.record(subject, lab, sink))
+    RECORDER.start(root=prepared.root, numbers=numbers, emit=pipe.op, gate=gate, outside=job.outside)
+    code = _answer(pipe, lambda: workload.record(prepared.subject, lab, sink))
     _finish()
     if gate is not None:
         gate.end()
@@ -224,14 +229,15 @@ def main() -> NoReturn:
     output = request["stdout"]
     os.dup2(output if isinstance(output, int) else os.open(output, os.O_WRONLY | os.O_APPEND), 1)
     sys.path[:] = request["sys_path"]
-    job = Job.from_json(request["job"])
+    job = Job(**request["job"])
     if job.step is None:
         from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
         RECORDER.install()
     subject = travel.unpack(request["subject"])
+    prepared = Prepared(subject, request["root"], pipe.descriptor)
     pipe.line({"ready": True})
-    run(subject, job, pipe)
+    run(prepared, job)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ method, the arguments of a ``functools.partial``; then into containers and attri
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import inspect
+import io
 import sys
-from typing import TYPE_CHECKING, Any
+import types
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 
@@ -29,8 +32,21 @@ def dumps(value: Any) -> bytes:
         for module in _homeless_modules(value):
             cloudpickle.register_pickle_by_value(module)
             stack.callback(cloudpickle.unregister_pickle_by_value, module)
-        data: bytes = cloudpickle.dumps(value)
-    return data
+        buffer = io.BytesIO()
+        _Pickler(buffer).dump(value)
+    return buffer.getvalue()
+
+
+def _reduce_code(code: types.CodeType) -> tuple[Any, ...]:
+    """As cloudpickle does, but with the file that the code is from: traces and tracebacks show it."""
+    make, arguments = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
+    return make, tuple(code.co_filename if each == "<dynamic-code>" else each for each in arguments)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+    dispatch_table: ClassVar[Any] = collections.ChainMap(
+        {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
+    )
 
 
 def _homeless_modules(value: Any) -> set[Any]:
@@ -64,10 +80,7 @@ def _advice(subject: AnySubject) -> str:
     if inside:
         return f"Recovery after a crash never has that object. Open it inside {inside}."
     names = "append, load" if subject.kind == "Log" else "save, load"
-    return (
-        "Recovery after a crash never has that object. "
-        f"Open it inside: {subject.kind}({names}, open=lambda lab: …)"
-    )
+    return f"Recovery after a crash never has that object. Open it inside: {subject.kind}({names}, open=lambda lab: …)"
 
 
 def _fails(value: Any) -> bool:

@@ -12,13 +12,10 @@ main process die at any moment, the keeper ends everything and removes the folde
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import site
 import socket
 import subprocess
-import sys
-import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,23 +24,18 @@ from crashlab.errors import LabError, UsageError
 from crashlab.observation import Answer, RawRecording
 from crashlab.recover import travel
 from crashlab.recover.crew import Crew
+from crashlab.recover.start import start_keeper
 from crashlab.recover.wire import Channel, Message
 from crashlab.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
 IMPORT_LIMIT_S = 30.0
 _ANSWER_LIMIT_S = 60.0
 _CLOSE_LIMIT_S = 15.0
 _LOG_CHARACTERS = 2_000
-_FIXED = {
-    "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
 
 
 class Host:
@@ -56,7 +48,7 @@ class Host:
     Raises UsageError where the subject cannot be imported, LabError where the lab itself fails.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but one by keyword
         self,
         subject: dict[str, Any],
         *,
@@ -82,7 +74,7 @@ class Host:
         self._prepared: Message | None = None
         self._closed = False
         with travel.no_check_inside():
-            self._keeper, self._control = self._start_keeper(root)
+            self._keeper, self._control = start_keeper(root)
         try:
             self._start()
         except BaseException:
@@ -151,12 +143,19 @@ class Host:
         finally:
             crew.stop()
 
-    def bare_forks(self, count: int) -> float:
-        """How many children per second a recovery worker can fork and reap: for the benchmark."""
+    @contextlib.contextmanager
+    def bare_forker(self) -> Iterator[Callable[[int], float]]:
+        """A further recovery worker that only forks: the floor of a benchmark, as children per second."""
         channel = self._worker("recover")
-        answer = channel.ask({"bare_forks": count}, timeout_s=_ANSWER_LIMIT_S)
-        channel.close()
-        return float((answer or {"per_second": 0.0})["per_second"])
+
+        def forks_per_second(count: int) -> float:
+            answer = channel.ask({"bare_forks": count}, timeout_s=_ANSWER_LIMIT_S)
+            return float(self._checked(channel, answer)["per_second"])
+
+        try:
+            yield forks_per_second
+        finally:
+            channel.close()
 
     def close(self) -> None:
         """End every process and remove the folder. Doing it again changes nothing."""
@@ -178,32 +177,6 @@ class Host:
             raise LabError(text)
 
     # --- starting ------------------------------------------------------------------------------
-
-    def _start_keeper(self, root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
-        from crashlab.recover.server import BOOTSTRAP  # noqa: PLC0415 - the server's modules are of no use here otherwise
-
-        ours, theirs = socket.socketpair()
-        arguments = {
-            "control": theirs.fileno(),
-            "main": os.getpid(),
-            "temporary": tempfile.gettempdir(),
-            "root": root or "",
-        }
-        base = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}
-        with theirs:
-            keeper = subprocess.Popen(
-                [
-                    *(sys.executable, *["-O"] * sys.flags.optimize),
-                    *("-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.keeper", json.dumps(arguments)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, **base, **_FIXED},
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        return keeper, Channel(ours, "the lab's keeper")
 
     def _start(self) -> None:
         hello = self._next(self._control, _ANSWER_LIMIT_S)
@@ -296,7 +269,9 @@ class Host:
         try:
             answer = server.next(time.monotonic() + limit_s)
         except TimeoutError:
-            text = f"importing the subject did not end within {limit_s:g} s in a fresh process; import less, or start less"
+            text = (
+                f"importing the subject did not end within {limit_s:g} s in a fresh process; import less, or start less"
+            )
             raise UsageError(text) from None
         if answer is None:
             raise UsageError(self._import_death(role))
@@ -336,7 +311,6 @@ class Host:
 
 
 def _raw(root: str, base: Tree, ops: list[t.Op], done: Message) -> RawRecording:
-    lists = {name: tuple(done[name]) for name in ("outside_writes", "unseen", "modules", "left")}
-    last = Tree.from_json(done["last"])
-    rest = {name: done[name] for name in ("how", "value", "error", "traceback", "stdout", "stderr", "threads")}
-    return RawRecording(root=root, base=base, ops=tuple(ops), last=last, **rest, **lists)
+    fields: dict[str, Any] = {name: tuple(done[name]) for name in ("outside_writes", "unseen", "modules", "left")}
+    fields |= {name: done[name] for name in ("how", "value", "error", "traceback", "stdout", "stderr", "threads")}
+    return RawRecording(root=root, base=base, ops=tuple(ops), last=Tree.from_json(done["last"]), **fields)

@@ -48,9 +48,10 @@ def main() -> None:
     sys.argv = ["crashlab"]
     sweep.become_subreaper()
     folder = ""
+    started: list[int] = []
     try:
         folder = _make_folder(arguments)
-        Keeper(control, arguments.main, folder).serve()
+        Keeper(control, arguments.main, folder, started).serve()
     except FileExistsError as error:
         _say(control, {"usage": f"the recorded place {arguments.root!r} is in use: {error}. Move it away, or wait."})
     except ConnectionError:
@@ -58,8 +59,9 @@ def main() -> None:
     except Exception:  # noqa: BLE001 - the lab's own failure: the main process quotes it
         _say(control, {"failed": traceback.format_exc()})
     finally:
-        sweep.end_all()
-        if folder:
+        try:
+            sweep.end_all(started)
+        finally:
             remove(folder)
 
 
@@ -83,7 +85,7 @@ def _make_folder(arguments: Arguments) -> str:
 
 def remove(folder: str) -> None:
     """Remove the folder and everything in it, whatever modes it has."""
-    with contextlib.suppress(FileNotFoundError):
+    if folder:
         directory.clear(folder)
         os.rmdir(folder)
 
@@ -91,9 +93,10 @@ def remove(folder: str) -> None:
 class Keeper:
     """Starts servers and workers for the main process, and watches it."""
 
-    def __init__(self, control: socket.socket, main_pid: int, folder: str) -> None:
+    def __init__(self, control: socket.socket, main_pid: int, folder: str, started: list[int]) -> None:
         self._control = control
         self._folder = folder
+        self._started = started
         self._root = os.path.join(folder, ROOT_NAME)
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN | _GONE)
@@ -132,11 +135,12 @@ class Keeper:
         os.environ.update(server.fill_places(self._root, request["env"]))
         keeper = os.getpid()
         pid = os.fork()
-        if pid:
-            connection.close()
-            return {"forked": pid}
-        self._control.close()
-        if request["do"] == "server":
-            server.run_server(connection, request["role"], self._root, keeper)
-        sweep.die_with_parent(keeper)
-        server.interpreter_worker(connection, request, self._root)
+        if pid == 0:
+            self._control.close()
+            if request["do"] == "server":
+                server.run_server(connection, request["role"], self._root, keeper)
+            sweep.die_with_parent(keeper)
+            server.interpreter_worker(connection, request, self._root)
+        connection.close()
+        self._started.append(pid)
+        return {"forked": pid}

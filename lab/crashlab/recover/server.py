@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import marshal
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,11 +26,13 @@ from crashlab import trace as t
 from crashlab import workload
 from crashlab.errors import UsageError
 from crashlab.recover import child, place, sweep, travel, wire, worker
+from crashlab.recover.start import BOOTSTRAP
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
 
-    from crashlab.recover.child import Job
+    from crashlab.recover.nursery import Launch
     from crashlab.recover.watch import Output
     from crashlab.recover.wire import Message
     from crashlab.subject import AnySubject
@@ -107,23 +109,21 @@ class Server:
             stream.flush()  # else what the import printed comes out of every child again
         parent = os.getpid()
         pid = os.fork()
-        if pid:
-            connection.close()
-            return {"forked": pid}
-        sweep.die_with_parent(parent)
-        self._control.close()
+        if pid == 0:
+            sweep.die_with_parent(parent)
+            self._control.close()
+            self._work(connection)
+        connection.close()
+        return {"forked": pid}
+
+    def _work(self, connection: socket.socket) -> NoReturn:
         subject = self._subject
         assert subject is not None, "the main process asks for a fork after an import"
 
-        def launch(job: Job, writing: int, _output: Output) -> int:
-            pid = os.fork()
-            if pid == 0:
-                os.setsid()
-                connection.close()
-                child.run_forked(subject, job, writing)
-            return pid
+        def launch_for(writing: int, _output: Output) -> Launch:
+            return forking_launch(subject, self._root, writing)
 
-        setting = worker.Setting(root=self._root, launch=launch, trace=self._trace, expected=self._expected)
+        setting = worker.Setting(root=self._root, launch_for=launch_for, trace=self._trace, expected=self._expected)
         worker.work(connection, setting)
 
 
@@ -147,10 +147,13 @@ def interpreter_worker(connection: socket.socket, request: Mapping[str, Any], ro
     """Be a worker whose steps are fresh interpreters; nothing of the subject is ever imported here."""
     trace = None if request["trace"] is None else t.Trace.from_json(request["trace"])
     os.environ.update(fill_places(root, request["env"]))
-    launch = interpreter_launch(request["subject"])
+
+    def launch_for(writing: int, output: Output) -> Launch:
+        return interpreter_launch(request["subject"], root, writing, output)
+
     setting = worker.Setting(
         root=root,
-        launch=launch,
+        launch_for=launch_for,
         trace=trace,
         expected=request["expected"],
         import_limit_s=request["import_limit_s"],
@@ -158,13 +161,34 @@ def interpreter_worker(connection: socket.socket, request: Mapping[str, Any], ro
     worker.work(connection, setting)
 
 
-def interpreter_launch(subject: Mapping[str, Any]) -> worker.Launch:
+def forking_launch(subject: AnySubject, root: str, writing: int) -> Launch:
+    """Steps as forks of a process that has imported the subject."""
+    prepared = child.Prepared(subject, root, writing)
+    # The import may have asked the system to reap children by itself; then nobody could tell how one ended.
+    handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def launch(data: bytes) -> int:
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            if handler is not signal.SIG_DFL:
+                signal.signal(signal.SIGCHLD, handler)
+            child.run_forked(prepared, data)
+        if not sweep.CAN_SWEEP:
+            prepared.pipe.line({"pid": pid})
+        return pid
+
+    return launch
+
+
+def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, output: Output) -> Launch:
     """Steps as fresh interpreters that import the subject themselves."""
 
-    def launch(job: Job, writing: int, output: Output) -> int:
-        request = {"subject": subject, "job": job.to_json(), "stdout": output.writers[0], "sys_path": sys.path}
-        # The lab reads its standard input whole before it touches the subject, so this never blocks for long.
-        process = subprocess.Popen(
+    def launch(data: bytes) -> int:
+        job = marshal.loads(data)  # noqa: S302 - from the lab's own worker
+        request = {"subject": subject, "job": job, "root": root, "stdout": output.writers[0], "sys_path": sys.path}
+        # The child reads its standard input whole before it touches the subject, so this never blocks for long.
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, with arguments of our own
             [sys.executable, "-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.child"],
             stdin=subprocess.PIPE,
             stdout=writing,
@@ -178,14 +202,10 @@ def interpreter_launch(subject: Mapping[str, Any]) -> worker.Launch:
             process.stdin.close()
         except BrokenPipeError:
             process.kill()  # it died before it read: its end says how
-        process.returncode = 0  # the watch reaps it, not this object
+        process.returncode = 0  # the nursery reaps it, not this object
         return process.pid
 
     return launch
-
-
-BOOTSTRAP = "import json,sys; sys.path[:] = json.loads(sys.argv[1]); import importlib; importlib.import_module(sys.argv[2]).main()"
-"""Run the ``main`` of a module of the lab with the module path of this process, whatever the working directory holds."""
 
 
 def reset_signals() -> None:

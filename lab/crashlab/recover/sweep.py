@@ -10,6 +10,7 @@ lost its parent is out of reach; there only the process group of a step is ended
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -17,19 +18,23 @@ import shlex
 import signal
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from crashlab.errors import LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 0.1
 """A process that is ending by itself (a resource tracker, a helper at its end of input) gets this long."""
 _KILL_LIMIT_S = 10.0
-_CAN_SWEEP = sys.platform == "linux"
+CAN_SWEEP = sys.platform == "linux"
 
 
 def _prctl(option: int, argument: int) -> None:
-    if _CAN_SWEEP and ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0) != 0:
+    if CAN_SWEEP and ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0) != 0:
         text = f"prctl({option}) failed: {os.strerror(ctypes.get_errno())}"
         raise LabError(text)
 
@@ -109,7 +114,7 @@ def sweep(*, grace_s: float = GRACE_S) -> tuple[str, ...]:
 
     Raises LabError where one cannot be ended.
     """
-    if nothing_lives():
+    if nothing_lives() or not CAN_SWEEP:
         return ()
     _let_end(time.monotonic() + grace_s)
     names = sorted(name for pid in descendants(os.getpid()) if (name := command_line(pid)))
@@ -117,13 +122,22 @@ def sweep(*, grace_s: float = GRACE_S) -> tuple[str, ...]:
     return tuple(names)
 
 
-def end_all() -> None:
-    """SIGKILL for every descendant until none is left. Raises LabError where one cannot be ended."""
+def end_all(known: Iterable[int] = ()) -> None:
+    """SIGKILL for every descendant until none is left. Raises LabError where one cannot be ended.
+
+    ``known`` are children of this process: all that can be reached where there is no ``/proc``.
+    """
+    if not CAN_SWEEP:
+        for pid in known:
+            kill_group(pid)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        return
     deadline = time.monotonic() + _KILL_LIMIT_S
     while not nothing_lives():
         living = descendants(os.getpid())
         for pid in living:
-            _kill(pid)
+            kill(pid)
         _wait_for(living, deadline)
         if time.monotonic() > deadline:
             text = f"a process cannot be ended: {'; '.join(map(command_line, living))}"
@@ -156,7 +170,8 @@ def _wait_for(pids: list[int], deadline: float) -> None:
             os.close(descriptor)
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
+    """SIGKILL for one process that may have ended already."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -168,4 +183,4 @@ def kill_group(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):  # PermissionError: macOS says so of a group of zombies
-        _kill(pid)
+        kill(pid)

@@ -46,14 +46,12 @@ def pack(subject: AnySubject | str) -> dict[str, Any]:
     if isinstance(subject, str):
         _split(subject)
         return {"import": subject, "sys_path": [os.getcwd(), *path], "modules": {}}
-    if not isinstance(subject, (Store, Log, Subject)):
-        text = f"{_shown(subject)} is no subject: pass a Store, a Log, a Subject, or 'module:object'"
-        raise UsageError(text)
+    _demand_subject(subject, "what was passed")
     from crashlab.recover.culprit import dumps, explain  # noqa: PLC0415 - loads cloudpickle, which a server may not need
 
     try:
         data = dumps(subject)
-    except Exception as error:  # noqa: BLE001 - pickling runs methods of the user's objects, which raise anything
+    except Exception as error:
         raise UsageError(explain(subject, error)) from error
     return {"pickle": base64.b64encode(data).decode(), "sys_path": path, "modules": _modules_by_file(path)}
 
@@ -102,10 +100,13 @@ def unpack(form: Mapping[str, Any]) -> AnySubject:
         subject = _imported(form["import"]) if "import" in form else _unpickled(form["pickle"])
     finally:
         importing = False
-    if isinstance(subject, (Store, Log, Subject)):
-        return subject
-    name = form.get("import", "what came out of the pickle")
-    text = f"{name} is {_shown(subject)}, not a Store, a Log or a Subject"
+    return _demand_subject(subject, form.get("import", "what came out of the pickle"))
+
+
+def _demand_subject(value: Any, name: str) -> AnySubject:
+    if isinstance(value, (Store, Log, Subject)):
+        return value
+    text = f"{name} is {_shown(value)}, not a Store, a Log or a Subject"
     raise UsageError(text)
 
 
@@ -156,9 +157,13 @@ def _import_failure(module: str, error: BaseException) -> str:
     place = _last_user_line(error)
     if place:
         return f"{text}\n  {place}"
-    if isinstance(error, ModuleNotFoundError) and error.name and module.split(".")[0] == error.name.split(".")[0]:
-        return f"{text}. It was looked for from {os.getcwd()} and on the module path; run from the folder that holds it."
+    if isinstance(error, ModuleNotFoundError) and error.name and _top(module) == _top(error.name):
+        return f"{text}. It was looked for in {os.getcwd()} and on the module path; run from the folder that holds it."
     return text
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _last_user_line(error: BaseException) -> str:

@@ -1,8 +1,8 @@
 """Following one process of the subject to its end: its answer, its output, its time limit, what it leaves.
 
-Output pipes belong to the worker and serve every process in turn; what is beyond the newest 64 KiB
-is dropped while it comes, so that a subject that prints for ever costs no memory. The end of a
-process is seen through a pidfd, not through the end of its pipe: a child of the child may hold that.
+The pipes belong to the worker and serve every process in turn. Of the output the newest 64 KiB are
+kept and the rest is dropped while it comes, so that a subject that prints for ever costs no memory.
+The end of a process is told by the nursery, not seen from its pipe: a child of it may hold that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import select
 import signal
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 from crashlab.recover import sweep
 
 if TYPE_CHECKING:
+    import socket
+
+    from crashlab.recover.nursery import Nursery
     from crashlab.recover.wire import Lines, Message
 
 KEPT_BYTES = 1 << 16
 _READ_BYTES = 1 << 16
-_TICK_S = 0.02  # how often the end of a process is looked for where there is no pidfd (macOS)
+_KILL_AGAIN_S = 0.05
 _GONE = getattr(select, "POLLRDHUP", 0)
 _SHOWN_BYTES = 80
 
@@ -91,84 +93,83 @@ class Ended:
 class Watch:
     """Follows processes of one worker, one after the other."""
 
-    def __init__(self, control: socket.socket, output: Output) -> None:
+    def __init__(self, control: socket.socket, output: Output, nursery: Nursery) -> None:
         self._control = control.fileno()
         self._output = output
+        self._nursery = nursery
+        self._link = -1
         self._poll = select.poll()
         self._poll.register(self._control, _GONE)  # requests wait in the socket; only its end matters now
-        for reader in output.readers:
+        for reader in (*output.readers, nursery.answers):
             self._poll.register(reader, select.POLLIN)
+        self._hear_nursery()
 
-    def follow(
-        self, pid: int, reading: int, limit_s: float, timeout_s: float, lines: Lines, take: Take
-    ) -> Ended | None:
-        """Wait for the end of ``pid``; None where the main process gave up meanwhile.
+    def _hear_nursery(self) -> None:
+        self._link = self._nursery.link.fileno()
+        self._poll.register(self._link, select.POLLIN)
+
+    def follow(self, limit_s: float, timeout_s: float, lines: Lines, take: Take) -> Ended | None:
+        """Wait for the end of the process just started; None where the main process gave up meanwhile.
 
         ``limit_s`` counts until the process says that it is ready, if it ever does, and ``timeout_s``
         from then on.
         """
-        os.set_blocking(reading, False)
-        follower = _Follower(pid, reading, lines, take, timeout_s, time.monotonic() + limit_s)
-        exit_descriptor = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
-        self._poll.register(reading, select.POLLIN)
-        if exit_descriptor >= 0:
-            self._poll.register(exit_descriptor, select.POLLIN)
-        try:
-            wanted = self._loop(follower, exit_descriptor)
-        finally:
-            if follower.open:
-                self._poll.unregister(reading)
-            if exit_descriptor >= 0:
-                self._poll.unregister(exit_descriptor)
-                os.close(exit_descriptor)
-        if not wanted:
+        follower = _Follower(self._nursery.answers, lines, take, timeout_s, time.monotonic() + limit_s)
+        if not self._loop(follower):
             return None
-        ended = follower.finish()
-        # No grace after a hang: its children live because it does, so they are ended and are no finding.
-        ended.left = sweep.sweep() if ended.how != "hang" else _end_quietly()
+        end = self._nursery.ended()
+        if end is None:
+            self._poll.unregister(self._link)
+            self._nursery.close()
+            sweep.end_all()
+            self._nursery.open()
+            self._hear_nursery()
+        ended = follower.finish(None if end is None else end[0])
+        # After a hang nothing is a finding: its children lived because it did.
+        ended.left = end[1] if end is not None and ended.how != "hang" else ()
         ended.stdout, ended.stderr = self._output.finish()
         return ended
 
-    def _loop(self, follower: _Follower, exit_descriptor: int) -> bool:
-        """Until the process has ended (True) or the main process has gone (False)."""
+    def _loop(self, follower: _Follower) -> bool:
+        """Until the nursery tells the end (True) or the main process has gone (False)."""
         while True:
             wait_s = follower.deadline - time.monotonic()
             if wait_s <= 0 or follower.lines.too_large:
-                follower.end()
-                return True
-            if exit_descriptor < 0:
-                wait_s = min(wait_s, _TICK_S)
+                follower.hang = not follower.lines.too_large
+                self._kill(follower)
+                wait_s = _KILL_AGAIN_S
+            told = False
             for descriptor, _ in self._poll.poll(wait_s * 1000):
                 if descriptor == self._control:
                     return False
-                if descriptor == follower.reading:
+                if descriptor == self._link:
+                    told = True
+                elif descriptor == follower.reading:
                     follower.read()
-                    if not follower.open:
-                        self._poll.unregister(descriptor)
-                elif descriptor != exit_descriptor:
+                else:
                     self._output.read(descriptor)
-            if follower.has_ended():
+            if told:
                 return True
 
-
-def _end_quietly() -> tuple[str, ...]:
-    sweep.end_all()
-    return ()
+    def _kill(self, follower: _Follower) -> None:
+        """SIGKILL for all that lives below the nursery; it tells the end of it as of any other."""
+        if follower.pid:
+            sweep.kill_group(follower.pid)
+        for pid in sweep.descendants(self._nursery.pid):
+            sweep.kill(pid)
 
 
 class _Follower:
     """One process while it is followed."""
 
-    def __init__(self, pid: int, reading: int, lines: Lines, take: Take, timeout_s: float, deadline: float) -> None:
+    def __init__(self, reading: int, lines: Lines, take: Take, timeout_s: float, deadline: float) -> None:
         self.reading = reading
         self.lines = lines
         self.deadline = deadline
-        self.open = True
-        self._pid = pid
+        self.hang = False
+        self.pid = 0
         self._take = take
         self._timeout_s = timeout_s
-        self._status: int | None = None
-        self._hang = False
         self._ended = Ended()
         self._noise = b""
 
@@ -178,12 +179,9 @@ class _Follower:
             data = os.read(self.reading, _READ_BYTES)
         except BlockingIOError:
             return False
-        if not data:
-            self.open = False
-            return False
         for line in self.lines.feed(data):
             self._line(line)
-        return True
+        return bool(data)
 
     def _line(self, line: bytes) -> None:
         try:
@@ -201,33 +199,21 @@ class _Follower:
                 self._ended.error = f"SystemExit: {told}" if told else ""
             elif "watched" in message:
                 self._ended.watched, self._ended.modules = message["watched"], message["modules"]
+            elif "pid" in message:
+                self.pid = int(message["pid"])
             else:
                 self.deadline = time.monotonic() + self._timeout_s
         except (ValueError, TypeError, KeyError):
             self._noise = self._noise or line[:_SHOWN_BYTES]
 
-    def has_ended(self) -> bool:
-        """Whether the process has ended; it is reaped then."""
-        if self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            self._status = status if pid else None
-        return self._status is not None
-
-    def end(self) -> None:
-        """The time limit, or an answer without end: SIGKILL, and reap."""
-        self._hang = not self.lines.too_large
-        sweep.kill_group(self._pid)
-        os.kill(self._pid, signal.SIGKILL)
-        self._status = os.waitpid(self._pid, 0)[1]
-
-    def finish(self) -> Ended:
-        """What is left in the pipe, and the word for how it ended."""
-        while self.open and not self.lines.too_large and self.read():
+    def finish(self, status: int | None) -> Ended:
+        """What is left in the pipe, and the word for how it ended; ``status`` None: its parent died too."""
+        while self.read():
             pass
-        assert self._status is not None
-        ended, code = self._ended, os.waitstatus_to_exitcode(self._status)
+        ended = self._ended
+        code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
         ended.exit_code, ended.signal = (code, None) if code >= 0 else (None, -code)
-        if self._hang:
+        if self.hang:
             ended.how, ended.error, ended.exit_code, ended.signal = "hang", "", None, None
         elif self.lines.too_large:
             ended.how, ended.error = "raised", "UsageError: the answer is too large. Pass view=… to compare a part."
@@ -236,12 +222,12 @@ class _Follower:
             ended.how, ended.error = "raised", f"LabError: the process wrote into the lab's pipe: {shown!r}"
         elif code < 0:
             ended.how = "signal"
+            ended.error = "the program killed its parent process" if status is None else ended.error
         elif ended.how != "raised":
             ended.how = "returned" if code == 0 and ended.value is not None else "exit"
         if ended.how == "exit" and not ended.error:
-            ended.error = f"the process ended with exit code {code} " + (
-                "after its result" if ended.value is not None else "and gave the lab no result"
-            )
+            after = "after its result" if ended.value is not None else "and gave the lab no result"
+            ended.error = f"the process ended with exit code {code} {after}"
         if ended.how != "returned":
             ended.value = None
         return ended

@@ -78,7 +78,7 @@ class Channel:
     """The main process's end of a connection: sends and receives without ever blocking on a full buffer."""
 
     def __init__(self, connection: socket.socket, name: str) -> None:
-        connection.setblocking(False)
+        connection.setblocking(False)  # noqa: FBT003 - its only parameter
         self.connection = connection
         self.name = name
         self.ended = False
@@ -163,7 +163,7 @@ class Channel:
         return messages[0]
 
     def wait(self, deadline: float | None) -> None:
-        """Return when something can be read, or sent where something waits. Raises TimeoutError at ``deadline``."""
+        """Return when something can be read, or after sending on what waits. Raises TimeoutError at ``deadline``."""
         left_s = None if deadline is None else deadline - time.monotonic()
         if left_s is not None and left_s <= 0:
             text = f"no answer from {self.name}"
@@ -171,6 +171,8 @@ class Channel:
         with selectors.DefaultSelector() as selector:  # not select.select: a test runner may hold many descriptors
             selector.register(self, selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0))
             selector.select(left_s)
+        if self._outgoing:
+            self.flush()
 
     def say_goodbye(self) -> None:
         """Tell the other side that nothing more will come, and still hear its end."""

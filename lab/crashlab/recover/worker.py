@@ -14,10 +14,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import socket
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,16 +24,18 @@ from crashlab import trace as t
 from crashlab.crash.states import CrashState, state_of
 from crashlab.recover import place, sweep, wire
 from crashlab.recover.child import Job
+from crashlab.recover.nursery import LaunchFor, Nursery
 from crashlab.recover.watch import Ended, Output, Watch
 from crashlab.tree import File, Tree
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
     from crashlab.recover.wire import Message
 
-Launch = Callable[[Job, int, Output], int]
-"""Start a process for a job: gets the job, the descriptor for its answer, the output pipes; returns the pid."""
-
 OPS_PER_FRAME = 256
+FRAME_CHARACTERS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Setting:
     """What a worker is made for; it does not change while it lives."""
 
     root: str
-    launch: Launch
+    launch_for: LaunchFor
     trace: t.Trace | None = None
     expected: Any = None
     import_limit_s: float = 0.0
@@ -52,22 +52,23 @@ class Setting:
 def work(control: socket.socket, setting: Setting) -> NoReturn:
     """Pin the root, say so, and serve requests until the main process closes ``control``."""
     code = 1
-    log = os.dup(2)
+    started: list[int] = []
     try:
         sweep.become_subreaper()
         refused = place.pin(setting.root)
         wire.send(control, {"ready": True, "refused": refused})
-        Worker(control, setting).serve()
+        worker = Worker(control, setting)
+        started.append(worker.nursery_pid)
+        worker.serve()
         code = 0
     except (ConnectionError, Abandoned):
         code = 0  # the main process is gone or has no more use for the answer
     except BaseException:
-        os.dup2(log, 2)
         sys.excepthook(*sys.exc_info())  # to the log, which the main process quotes
         raise
     finally:
         with contextlib.suppress(Exception):
-            sweep.end_all()
+            sweep.end_all(started)
         sys.stderr.flush()
         os._exit(code)
 
@@ -83,15 +84,19 @@ class Worker:
         self._control = control
         self._setting = setting
         self._root = setting.root
-        self._output = Output()
-        self._watch = Watch(control, self._output)
-        for standard, writer in enumerate(self._output.writers, start=1):
-            os.dup2(writer, standard)  # here and not in each child: a child inherits both as they are
+        gc.collect()
+        gc.freeze()  # a collection in a child would touch, and so copy, every page that it shares with us
+        output = Output()
+        self._nursery = Nursery(setting.launch_for, output, control.close)
+        self._watch = Watch(control, output, self._nursery)
+
+    @property
+    def nursery_pid(self) -> int:
+        """The process that starts the subject's."""
+        return self._nursery.pid
 
     def serve(self) -> None:
         """Answer requests until there are no more."""
-        gc.collect()
-        gc.freeze()  # a collection in a child would touch, and so copy, every page that it shares with us
         while (request := wire.receive(self._control)) is not None:
             if "record" in request:
                 self._record(request["record"])
@@ -107,19 +112,23 @@ class Worker:
         base, numbers = directory.read_numbered(self._root)
         wire.send(self._control, {"base": base.to_json()})
         job = Job(
-            root=self._root,
-            kill=None if request["kill"] is None else (request["kill"][0], request["kill"][1]),
+            kill=request["kill"],
             stop_after_acks=request["stop_after_acks"],
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
         )
         waiting: list[Message] = []
 
+        size = 0
+
         def take(op: Message) -> None:
+            nonlocal size
             waiting.append(op)
-            if len(waiting) >= OPS_PER_FRAME:
+            size += len(op["data"]["base64"]) if op["op"] == t.Write.KIND else 0
+            if len(waiting) >= OPS_PER_FRAME or size >= FRAME_CHARACTERS:
                 wire.send(self._control, {"ops": waiting})
                 waiting.clear()
+                size = 0
 
         ended = self._step(job, request["timeout_s"], take, limit_bytes=wire.FRAME_LIMIT_BYTES)
         wire.send(self._control, {"ops": waiting})
@@ -134,31 +143,24 @@ class Worker:
         assert trace is not None, "a recovery worker is made after prepare"
         state = state_of(trace, request["state"])
         place.refill(self._root, state.tree)
-        effects = list(state.effects)
+        effects = [t.op_to_json(op) for op in state.effects]
         steps = []
         for step in request["steps"]:
             events: list[Message] = []
-            acked = tuple(op.value for op in state.acks)
-            job = Job(root=self._root, step=step, effects=tuple(effects), acked=acked, expected=expected)
+            acked = [op.value for op in state.acks]
+            job = Job(step=step, effects=effects, acked=acked, expected=expected)
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
             destroyed = () if ended.how == "returned" else self._destroyed(state)
             steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
             if ended.how != "returned":
                 break
-            effects.extend(op for op in map(t.op_from_json, events) if isinstance(op, t.Effect))
+            effects.extend(op for op in events if op["op"] == t.Effect.KIND)
         return {"state": request["state"], "steps": steps}
 
     def _step(self, job: Job, timeout_s: float, take: Callable[[Message], None], *, limit_bytes: int) -> Ended:
-        reading, writing = os.pipe()
-        try:
-            try:
-                pid = self._setting.launch(job, writing, self._output)
-            finally:
-                os.close(writing)
-            limit_s = timeout_s if not self._setting.import_limit_s else self._setting.import_limit_s
-            ended = self._watch.follow(pid, reading, limit_s, timeout_s, wire.Lines(limit_bytes), take)
-        finally:
-            os.close(reading)
+        limit_s = self._setting.import_limit_s or timeout_s
+        self._nursery.start(vars(job))
+        ended = self._watch.follow(limit_s, timeout_s, wire.Lines(limit_bytes), take)
         if ended is None:
             raise Abandoned
         return ended

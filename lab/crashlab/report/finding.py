@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 SHAPES: dict[str, str] = {"Store": "Store(save, load)", "Log": "Log(append, load)", "Subject": "Subject(run)"}
 _OPS_AT_MOST, _OPS_BEFORE_A_NOTE = 24, 2
-_DISK_AT_MOST, _EFFECTS_AT_MOST, _SAME_AT_MOST, _OUTPUT_LINES = 10, 8, 6, 6
+_DISK_AT_MOST, _EFFECTS_AT_MOST, _RIGHT_EFFECTS_AT_MOST, _SAME_AT_MOST, _OUTPUT_LINES = 10, 8, 3, 6, 6
+_VALUE_CHARACTERS = 240
 _NOTE_COLUMN = 50
 _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
 _UNKNOWN = "recovery reported unknown"
 _WHEN = ("before the crash", "recovery", _UNKNOWN)
 _NOTE_SIGN = "  <-- "
+_TRACEBACK = "Traceback (most recent call last):"
 _CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
 
 
 def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     """Add the whole finding to the page."""
-    headline = f"{finding.kind}: {finding.summary} [{finding.id}]"
-    page.paragraph(headline, first=((finding.verdict.upper() + " ", "violation"),), role="strong")
+    _draw_headline(page, finding)
     page.blank()
     about = [subject.source or subject.name, SHAPES.get(subject.kind, subject.kind), finding.contract, finding.place]
     page.line("  ", ("   ".join(part for part in about if part), "dim"))
@@ -46,6 +47,23 @@ def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     if finding.advice:
         page.labelled("advice", " ".join(finding.advice))
     _draw_identity(page, finding)
+
+
+def _draw_headline(page: Page, finding: Finding) -> None:
+    """One line that is complete by itself; a summary too long for it is told in full below."""
+    lead, kind, state = f"{finding.verdict.upper()} ", f"{finding.kind}: ", f" [{finding.id}]"
+    taken = page.columns([lead + kind], page.width // 2) + page.columns([state], page.width // 2)
+    summary = page.fit(finding.summary, max(page.width - taken, page.width // 4))
+    page.line((lead, "violation"), (kind + summary, "strong"), (state, "strong"))
+    if summary != page.safe(finding.summary) and not _told_by_recovery(finding, len(summary)):
+        page.blank()
+        page.paragraph(finding.summary)
+
+
+def _told_by_recovery(finding: Finding, kept: int) -> bool:
+    """Whether the summary was cut inside the error at its end, which the line of the recovery has whole."""
+    error = finding.observed.error
+    return bool(error) and finding.summary.endswith(error) and kept > len(finding.summary) - len(error)
 
 
 # --- what ran ------------------------------------------------------------------------------------
@@ -84,13 +102,18 @@ def _telling(ops: Sequence[OpLine]) -> list[OpLine]:
 def _draw_op(page: Page, parts: list[Part], op: OpLine, told: tuple[str, str]) -> None:
     text, note = told
     if not note:
-        page.line(*parts, text, (f"   {op.at}" if op.at else "", "dim"))
+        page.line(*parts, text, (f"   {op.at}" if has_source(op.at) else "", "dim"))
         return
     note = f"<-- {note}"
     taken = sum(len(part if isinstance(part, str) else part[0]) for part in parts)
     room = max(page.width - taken - len(note) - 1, _NOTE_COLUMN - taken)
     fitted = page.padded(text, max(_NOTE_COLUMN - taken, page.columns([text], room)))
     page.line(*parts, (fitted, "strong"), " ", (note, "note"))
+
+
+def has_source(at: str) -> bool:
+    """Whether ``at`` names a place in a file; ``<string>:1`` helps nobody."""
+    return bool(at) and not at.startswith("<")
 
 
 def _words(kind: str) -> str:
@@ -134,7 +157,7 @@ def _disk_words(line: DiskLine) -> str:
 
 def _draw_recovery(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     page.labelled("recovery", observed_words(finding.observed, subject.kind))
-    for name, output in (("stdout", finding.observed.stdout), ("stderr", finding.observed.stderr)):
+    for name, output in (("stdout", finding.observed.stdout), ("stderr", _without_traceback(finding.observed))):
         lines = output.rstrip().splitlines()
         for line in lines[-_OUTPUT_LINES:]:
             page.line("  ", (name.ljust(LABEL_WIDTH), "label"), (line, "dim"))
@@ -146,13 +169,22 @@ def _draw_recovery(page: Page, finding: Finding, subject: SubjectInfo) -> None:
         page.labelled("possible", ", ".join(finding.profiles) + " with default options")
 
 
+def _without_traceback(observed: Observed) -> str:
+    """What recovery told on stderr before it raised; the error itself has a line already."""
+    return observed.stderr.partition(_TRACEBACK)[0] if observed.how == "raised" else observed.stderr
+
+
 def observed_words(observed: Observed, kind: str) -> str:
     """What recovery did, as a sentence: ``load() raised JSONDecodeError: …``."""
     who = ("resume" if kind == "Subject" else "load()") + _AGAIN.get(observed.step, "")
     error = f": {observed.error}" if observed.error else ""
     match observed.how:
         case "returned":
-            value = "" if observed.value is None and kind == "Subject" else f" {shown(observed.value, limit=400)}"
+            value = (
+                ""
+                if observed.value is None and kind == "Subject"
+                else f" {shown(observed.value, limit=_VALUE_CHARACTERS)}"
+            )
             return f"{who} returned{value}{error}"
         case "raised":
             return f"{who} raised {observed.error}"
@@ -171,27 +203,35 @@ def _draw_effects(page: Page, finding: Finding) -> None:
     for text in finding.effects.observed:
         when = next((each for each in _WHEN if text.startswith(each + ": ")), "")
         observed.setdefault(text.removeprefix(when + ": ") if when else text, []).append(when)
+    about_effects = finding.kind.endswith(("-effect", "-unknown"))
+    if finding.observed.how != "returned" and not about_effects:  # recovery did not get as far as the rest of them
+        done = sum(when != _UNKNOWN for whens in observed.values() for when in whens)
+        if observed:
+            page.labelled("effects", f"{done} of {expected.total()} done so far", role="dim")
+        return
     told = [_effect_words(name, whens, expected[name]) for name, whens in observed.items()]
-    told.sort(key=lambda each: each[1] == "dim")  # what differs comes first
-    width = page.columns([name for name, _, _ in told], 48)
+    wrong, right = ([each for each in told if (each[1] == "dim") is calm] for calm in (False, True))
+    shown_lines = [*wrong[:_EFFECTS_AT_MOST], *right[:_RIGHT_EFFECTS_AT_MOST]]
+    room = page.width - LABEL_WIDTH - 4 - page.columns([words for _, _, words in shown_lines], page.width * 3 // 5)
+    width = page.columns([name for name, _, _ in shown_lines], room)
     label = "effects"
-    for name, role, words in told[:_EFFECTS_AT_MOST]:
-        serious = "violation" if role == "note" and finding.kind.endswith("-effect") else role
+    for name, role, words in shown_lines:
+        serious = "violation" if role == "note" and about_effects else role
         page.line("  ", (label.ljust(LABEL_WIDTH), "label"), page.padded(name, width), "  ", (words, serious))
         label = ""
-    if len(told) > _EFFECTS_AT_MOST:
-        page.labelled("", f"… {len(told) - _EFFECTS_AT_MOST} more", role="dim")
+    if len(told) > len(shown_lines):
+        page.labelled("", f"… {len(told) - len(shown_lines)} more", role="dim")
 
 
 def _effect_words(name: str, whens: list[str], expected: int) -> tuple[str, str, str]:
     """An effect, its role in colours, and how often it was done, when, and how often was right."""
     done = [when for when in whens if when != _UNKNOWN]
     when = ", ".join(dict.fromkeys(each for each in done if each))
-    unknown = "; reported unknown" if _UNKNOWN in whens else ""
-    words = _times(len(done)) + (f" ({when})" if when else "") + unknown
-    if len(done) == expected:
-        return name, "dim", words
-    return name, "note", f"{words}; uncrashed run {_times(expected)}"
+    wrong = len(done) != expected
+    words = [_times(len(done))]
+    words += ["reported unknown"] if _UNKNOWN in whens else []
+    words += [f"uncrashed {_times(expected)}"] if wrong else []
+    return name, "note" if wrong else "dim", ", ".join(words) + (f" ({when})" if when else "")
 
 
 def _times(number: int) -> str:

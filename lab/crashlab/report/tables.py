@@ -71,22 +71,26 @@ def _matrix_row(page: Page, row: MatrixRow, place: int) -> list[Part]:
 
 def _folded(rows: Sequence[MatrixRow]) -> Iterator[MatrixRow | str]:
     """Rows, with the middle of every long run of rows that say the same as one line of text."""
-    for (calm, *_), run in groupby(rows, key=_says):
+    for (says, *_), run in groupby(rows, key=_says):
         members = list(run)
         if len(members) < _FOLD_FROM:
             yield from members
             continue
         inner = members[1:-1]
-        states = count(sum(row.states for row in inner), "state")
+        states = sum(row.states for row in inner)
         yield members[0]
-        yield f"… {len(inner)} more, {'all consistent' if calm else 'like the one above'} ({states})"
+        told = f" ({count(states, 'state')})" if states else ""
+        yield f"… {len(inner)} more, {says}{told}"
         yield members[-1]
 
 
 def _says(row: MatrixRow) -> tuple[object, ...]:
+    """What a row has in common with its like: first the words for many of them, then what must be equal."""
     cells = row.before, row.inside, row.after
-    calm = not row.kinds and {*cells} <= {"consistent", ""}
-    return (True,) if calm else (False, cells, row.kinds)
+    if row.kinds or not {*cells} <= {"consistent", ""}:
+        return "like the one above", cells, row.kinds
+    # A row without a state must never count as consistent: a budget ran out before it, or nobody asked.
+    return ("all consistent",) if row.states else ("not tried",)
 
 
 def _key(rows: Sequence[MatrixRow]) -> list[Part]:
@@ -133,7 +137,7 @@ def _column(name: str) -> int:
 def comparison(page: Page, reports: Sequence[Report]) -> None:
     """Add one line per subject: verdict, states, cuts, time, and its findings by kind."""
     name = max(page.columns([report.subject.name for report in reports], 40), len("subject"))
-    page.line((f"{'subject'.ljust(name)}  verdict     {'states':>7}  {'cuts':>6}  {'time':>9}  findings", "label"))
+    page.line((f"{'subject'.ljust(name)}  verdict     {'states':>6}  {'cuts':>5}  {'time':>8}  findings", "label"))
     for report in reports:
         states = sum(each.judged for each in report.faults)
         cuts = sum(each.inside for each in report.faults)
@@ -141,7 +145,7 @@ def comparison(page: Page, reports: Sequence[Report]) -> None:
             page.padded(report.subject.name, name),
             "  ",
             (WORDS[report.verdict].ljust(10), ROLES[report.verdict]),
-            f"  {states:>7,}  {cuts:>6,}  {duration(report.seconds):>9}  ",
+            f"  {states:>6,}  {cuts:>5,}  {duration(report.seconds):>8}  ",
             (_by_kind(report), "fault" if report.findings else "dim"),
         )
 
@@ -149,5 +153,5 @@ def comparison(page: Page, reports: Sequence[Report]) -> None:
 def _by_kind(report: Report) -> str:
     kinds = Counter(finding.kind for finding in report.findings)
     words = [f"{number} {kind}" for kind, number in kinds.items()]
-    words += [f"unmeasured: {reason.code}" for reason in report.unmeasured]
+    words += [f"unmeasured: {code}" for code in dict.fromkeys(reason.code for reason in report.unmeasured)]
     return ", ".join(words) or "none"

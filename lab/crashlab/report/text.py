@@ -15,12 +15,13 @@ from crashlab.report.page import Page, count, duration
 from crashlab.report.tables import WORDS, comparison, crash_matrix, fault_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from crashlab.report.model import Control, Finding, Report, SubjectInfo
+    from crashlab.report.model import Control, Finding, Report, SubjectInfo, UnmeasuredReason
 
 _CONTROL_WORDS = {"runs-agree": "two runs agree", "real-kill": "real kills agree"}
 _DETAIL_SAYS_ALL = ("real-kill",)
+_SHORT_DETAIL = 24
 _HEADLINE_KINDS, _HEADLINE_IDS = 4, 3
 
 
@@ -66,7 +67,10 @@ def _draw(page: Page, report: Report) -> None:
 
 
 def _draw_pass(page: Page, report: Report) -> None:
-    text = f"{report.subject.name}: consistent within the stated bound"
+    claim = (
+        "consistent in the one state that was tried" if _is_one_state(report) else "consistent within the stated bound"
+    )
+    text = f"{report.subject.name}: {claim}"
     page.paragraph(text, first=((WORDS["consistent"], "pass"), "  "), role="strong")
     _draw_tried(page, report)
     judged = sum(each.judged for each in report.faults)
@@ -93,14 +97,13 @@ def _draw_violation(page: Page, report: Report) -> None:
 
 
 def _draw_unmeasured(page: Page, report: Report) -> None:
-    reasons = report.unmeasured
     lead = ((WORDS["unmeasured"], "unmeasured"), "  ")
-    if not reasons:
+    if not report.unmeasured:
         page.paragraph(f"{report.subject.name}: no reason was given.", first=lead)
-    for position, reason in enumerate(reasons):
+    for position, (reason, follows) in enumerate(_with_last_advice(report.unmeasured)):
         named = "" if position else f"{report.subject.name}: "
         page.paragraph(f"{named}{reason.code}. {reason.detail}", first=() if position else lead)
-        if reason.next:
+        if follows:
             page.paragraph(reason.next, indent=9, first=("  ", ("next   ", "label")))
     if any(each.judged for each in report.faults):
         _draw_tried(page, report)
@@ -112,10 +115,16 @@ def _draw_unmeasured(page: Page, report: Report) -> None:
 
 def _draw_reasons(page: Page, report: Report) -> None:
     """What could not be judged, in a report that has violations too."""
-    for reason in report.unmeasured:
+    for reason, follows in _with_last_advice(report.unmeasured):
         page.paragraph(f"{reason.code}. {reason.detail}", indent=13, first=("  ", ("unmeasured", "unmeasured"), " "))
-        if reason.next:
+        if follows:
             page.labelled("next", reason.next)
+
+
+def _with_last_advice(reasons: Sequence[UnmeasuredReason]) -> Iterator[tuple[UnmeasuredReason, bool]]:
+    """Each reason, and whether its advice stands below it: the same advice in a row is given once, at the end."""
+    for reason, after in zip(reasons, [*reasons[1:], None], strict=False):
+        yield reason, bool(reason.next) and (after is None or after.next != reason.next)
 
 
 # --- what was tried --------------------------------------------------------------------------------
@@ -124,7 +133,7 @@ def _draw_reasons(page: Page, report: Report) -> None:
 def _draw_tried(page: Page, report: Report, *, matrix: bool = True) -> None:
     if report.faults:
         fault_table(page, report.faults)
-    if matrix and report.matrix:
+    if matrix and report.matrix and not _is_one_state(report):
         page.blank()
         crash_matrix(page, report.matrix)
         page.blank()
@@ -149,7 +158,8 @@ def _control_words(control: Control) -> str:
     if control.control in _DETAIL_SAYS_ALL and control.detail:
         return control.detail
     words = _CONTROL_WORDS.get(control.control, control.control.replace("-", " "))
-    return f"{words} ({control.detail})" if control.detail else words
+    short = control.detail and (not control.passed or len(control.detail) <= _SHORT_DETAIL)
+    return f"{words} ({control.detail})" if short else words
 
 
 def _draw_end(page: Page, report: Report) -> None:
@@ -160,6 +170,8 @@ def _draw_end(page: Page, report: Report) -> None:
 
 def bound_words(report: Report) -> str:
     """The stated bound in words: what was tried whole, and how much was sampled beyond it."""
+    if _is_one_state(report):
+        return "one state; nothing is claimed of the others"
     budget = report.settings.budget
     parts = ["every prefix"]
     for fault in report.settings.faults:
@@ -169,6 +181,11 @@ def bound_words(report: Report) -> str:
             parts += ["B-without-A", f"cuts at {budget.get('cuts', 'edges')}", f"subsets of {budget.get('subset', 6)}"]
     sampled = sum(each.sampled for each in report.faults)
     return f"{', '.join(parts)}; {sampled:,} sampled beyond"
+
+
+def _is_one_state(report: Report) -> bool:
+    """Whether this is a replay, or a check of one state: a whole check has at least one state per op."""
+    return sum(each.states for each in report.faults) == 1
 
 
 def _not_asked(report: Report) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab.findings import op_text
+from crashlab.report.finding import has_source
 from crashlab.report.page import Page, count
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ def render_trace(trace: Trace, *, color: bool, width: int = 100, ascii_only: boo
         parts: list[Part] = [f"{op.n:>{number}}  ", page.padded(op.KIND.replace("-", " "), kind), "  "]
         if trace.threads > 1:
             parts.append((f"t{op.thread}  ", "dim"))
-        parts += [page.padded(text, text_width) if op.at else text, ("   " + op.at if op.at else "", "dim")]
+        if has_source(op.at):
+            parts += [page.padded(text, text_width), (f"   {op.at}", "dim")]
+        else:
+            parts.append(text)
         page.line(*parts)
     threads = f", made by {trace.threads} threads, one at a time" if trace.threads > 1 else ""
     page.line((f"  {count(len(trace.ops), 'op')} under {trace.root}{threads}", "dim"))

@@ -26,6 +26,7 @@ ROOT = Path(folder.__file__).parents[2]
 
 
 def tree_of(*ops: t.Op) -> Tree:
+    """A root with its three places, changed by ``ops``."""
     tree = Tree.empty()
     for n, name in enumerate(("dir", "home", "tmp"), start=1):
         tree = tree.apply(t.MakeDirectory(n=n, path=name, inode=n))
@@ -42,6 +43,7 @@ STATE = tree_of(
 
 
 def finished(out: Path, name: str = "agent") -> RunFolder:
+    """A whole run with one finding."""
     run = RunFolder.create(out, name)
     run.save_trace(t.Trace(root="/r", base=STATE, ops=()))
     where = run.save_finding(DUPLICATE, STATE, stdout="out\n", stderr="err\n")
@@ -236,7 +238,7 @@ def test_what_a_killed_prune_left_is_removed(tmp_path: Path) -> None:
 
 def test_no_run_yet_is_misuse_and_says_how_to_make_one(tmp_path: Path) -> None:
     """Also where ``latest`` points to a run that has been removed."""
-    with pytest.raises(UsageError, match="no run in .*; make one with: crashlab check"):
+    with pytest.raises(UsageError, match=r"no run in .*; make one with: crashlab check"):
         RunFolder.open(None, tmp_path)
     (tmp_path / "latest").symlink_to("runs/gone")
     with pytest.raises(UsageError, match="no run in "):
@@ -263,7 +265,7 @@ def test_a_run_that_did_not_end_has_no_report(tmp_path: Path) -> None:
 def test_a_file_in_the_way_is_misuse(tmp_path: Path) -> None:
     """``--out`` of a file is answered with what to pass instead."""
     (tmp_path / "out").write_text("mine")
-    with pytest.raises(UsageError, match="cannot write .*--out DIR"):
+    with pytest.raises(UsageError, match=r"cannot write .*--out DIR"):
         RunFolder.create(tmp_path / "out", "agent")
     assert (tmp_path / "out").read_text() == "mine"
 
@@ -310,11 +312,13 @@ def test_a_disk_that_is_full_is_the_labs_failure_and_leaves_the_old_file(tmp_pat
         run = RunFolder.create(out, "agent")
         run.save_extra("extra.json", {"n": 1})
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        earlier = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, earlier[1]))
         try:
             run.save_extra("extra.json", {"n": "x" * 10000})
         except Exception as error:
             print(type(error).__name__, error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
         print(run.extra("extra.json"))
     """
     said = refused(tmp_path, program)

@@ -36,6 +36,7 @@ DEFINITIONS = {
 
 
 def form_of(report: model.Report) -> Any:
+    """The report as its reader gets it: arrays, not tuples."""
     return json.loads(json.dumps(report.to_json()))
 
 
@@ -115,7 +116,9 @@ def test_missing_fields_with_a_default_are_filled_in() -> None:
     assert load(form) == dataclasses.replace(PASS, matrix=())
 
 
-@pytest.mark.parametrize("form", [None, [], "report", {}, {"schema": "crashlab.report/2"}, {"schema": "crashlab.trace/1"}])
+@pytest.mark.parametrize(
+    "form", [None, [], "report", {}, {"schema": "crashlab.report/2"}, {"schema": "crashlab.trace/1"}]
+)
 def test_another_schema_is_refused(form: object) -> None:
     """The message says which was expected."""
     with pytest.raises(UsageError, match=r"expected schema 'crashlab\.report/1'"):

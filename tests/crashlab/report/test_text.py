@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from crashlab.report.model import Control, DiskLine, Finding, Observed, OpLine, Report, SubjectInfo
+from crashlab.report.model import Control, DiskLine, Effects, Finding, Observed, OpLine, Report, SubjectInfo
 from crashlab.report.text import render, render_finding, render_many
 from tests.crashlab.report.samples import (
     ALL,
@@ -28,10 +28,12 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def text_of(each: Report) -> str:
+    """The report without colours."""
     return render(each, color=False)
 
 
 def finding_text(finding: Finding, kind: str = "Subject") -> str:
+    """The finding by itself, without colours."""
     return render_finding(finding, SubjectInfo(name="agent", kind=kind), color=False)
 
 
@@ -64,6 +66,22 @@ def test_a_violation_names_kinds_numbers_and_smallest_states_in_its_first_line()
     """pytest shows the first line only, so that it must be enough to go on."""
     first = text_of(VIOLATION).splitlines()[0]
     assert first == "VIOLATION  agent: lost, duplicate-effect in 9 of 31 crash states [kill@6+4085, kill@7]"
+
+
+def test_a_replay_claims_nothing_of_other_states() -> None:
+    """One state is not the stated bound."""
+    text = text_of(report(faults=(count(points=1, states=1, distinct=1, judged=1, consistent=1),)))
+    assert text.startswith("PASS  agent: consistent in the one state that was tried\n")
+    assert "bound      one state; nothing is claimed of the others\n" in text
+    assert "stated bound" not in text
+    assert "crash in" not in text
+
+
+def test_the_same_advice_is_given_once() -> None:
+    """Three reasons with one remedy are not three times the same line."""
+    text = text_of(report(verdict="unmeasured", unmeasured=(REASON, REASON, REASON)))
+    assert text.count("unseen-writer. ") == 3
+    assert text.count("install strace") == 1
 
 
 def test_findings_keep_the_order_of_the_report() -> None:
@@ -132,7 +150,7 @@ def test_a_finding_reads_as_the_specification_draws_it() -> None:
         "  stdout     resumed at turn 5\n"
         "  stderr     warning: no journal\n"
         '  expected   once; or lab.unknown("mail")\n'
-        "  effects    mail to=ada  2 times (before the crash, recovery); uncrashed run once\n"
+        "  effects    mail to=ada  2 times, uncrashed once (before the crash, recovery)\n"
         "             search q=x   once (recovery)\n"
         "  possible   ext4, xfs with default options\n"
         "\n"
@@ -144,6 +162,49 @@ def test_a_finding_reads_as_the_specification_draws_it() -> None:
         "  look       .crashlab/latest/kill@7\n"
         "  state      kill, digest 00ff00ff00ff\n"
     )
+
+
+def test_a_long_summary_keeps_the_first_line_whole_and_is_told_in_full() -> None:
+    """The id stays in the first line, nothing of the summary is lost."""
+    summary = "a file " * 30 + "is gone"
+    text = finding_text(dataclasses.replace(CUT, summary=summary))
+    first, _, rest = text.partition("\n")
+    assert first.endswith("… [kill@6+4085]")
+    assert len(first) <= 100
+    assert summary in " ".join(rest.split())
+
+
+def test_a_summary_that_recovery_repeats_is_not_told_three_times() -> None:
+    """What was cut off is the error, and the line of the recovery has it whole."""
+    error = "ValueError: " + "very " * 40 + "wrong"
+    observed = Observed(how="raised", error=error)
+    text = finding_text(dataclasses.replace(CUT, summary=f"resume raised {error}", observed=observed))
+    assert " ".join(text.split()).count("wrong") == 1
+
+
+def test_effects_of_a_recovery_that_stopped_are_only_counted() -> None:
+    """What it did not get to is no fault of its own; of a wrong effect every word is shown."""
+    stopped = dataclasses.replace(DUPLICATE, kind="stuck", observed=Observed(how="raised", error="E: x"))
+    assert "  effects    3 of 2 done so far\n" in finding_text(stopped)
+    assert "uncrashed once" in finding_text(dataclasses.replace(stopped, kind="duplicate-effect"))
+
+
+def test_unknown_effects_are_told_apart_from_done_ones() -> None:
+    """A report of "unknown" is not an occurrence."""
+    effects = Effects(expected=("mail to=ada",), observed=("recovery reported unknown: mail to=ada",))
+    text = finding_text(dataclasses.replace(DUPLICATE, kind="needless-unknown", effects=effects))
+    assert "mail to=ada  never, reported unknown, uncrashed once" in text
+
+
+def test_a_traceback_is_not_shown_twice() -> None:
+    """What was printed before it stays; the error has its line."""
+    stderr = 'warning: x\nTraceback (most recent call last):\n  File "a.py"\nValueError: no\n'
+    text = finding_text(
+        dataclasses.replace(CUT, observed=Observed(how="raised", error="ValueError: no", stderr=stderr))
+    )
+    assert "stderr     warning: x\n" in text
+    assert "Traceback" not in text
+    assert "Traceback" in finding_text(dataclasses.replace(CUT, observed=Observed(how="returned", stderr=stderr)))
 
 
 def test_a_cut_write_says_how_much_of_it_is_there() -> None:
@@ -182,7 +243,7 @@ def test_every_field_of_a_finding_is_shown() -> None:
     }
     for each in dataclasses.fields(Finding):
         value = changes.get(each.name, "other")
-        assert finding_text(dataclasses.replace(DUPLICATE, **{each.name: value})) != text, each.name  # type: ignore[arg-type]
+        assert finding_text(dataclasses.replace(DUPLICATE, **{each.name: value})) != text, each.name  # type: ignore[arg-type] # any field
 
 
 @pytest.mark.parametrize(
@@ -241,6 +302,14 @@ def test_a_long_run_of_consistent_rows_is_folded() -> None:
     assert "turn1.A" in text
     assert "turn20.A" in text
     assert "turn10.A" not in text
+
+
+def test_rows_without_a_state_are_never_called_consistent() -> None:
+    """Where a budget ran out the rest was not tried, and a folded line says that."""
+    blank = rows(9, before="", inside="", after="", states=0)
+    text = text_of(report(verdict="unmeasured", unmeasured=(REASON,), matrix=(*rows(6), *blank)))
+    assert "… 4 more, all consistent (12 states)\n" in text
+    assert "… 7 more, not tried\n" in text
 
 
 def test_a_short_run_is_not_folded() -> None:
@@ -338,6 +407,7 @@ def test_ascii_only_is_ascii(each: Report) -> None:
 
 
 def hostile_report() -> Report:
+    """A report with the hostile name in every field that holds text."""
     finding = Finding(
         id=HOSTILE,
         verdict="violation",

@@ -1,0 +1,112 @@
+"""The nursery: a process that does nothing but start the subject's processes and wait for their ends.
+
+After a fork every page that the parent writes is copied first. A worker writes many (it makes crash
+states, reads answers), so it does not fork itself: the nursery does, and touches almost nothing in
+between. It is the parent and the subreaper of everything that a step starts, which makes the proof
+that nothing is left one call.
+
+A job arrives on a socket as marshal, which is fast and only ever comes from the lab; the answer of
+the subject's process goes by its own pipe, as JSON; here comes back only how it ended.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import socket
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from crashlab.recover import sweep
+
+if TYPE_CHECKING:
+    from crashlab.recover.watch import Output
+
+Launch = Callable[[bytes], int]
+"""Start a process for a job in marshal form; returns its pid."""
+
+LaunchFor = Callable[[int, "Output"], Launch]
+"""Makes a Launch, given the descriptor for answers and the output pipes."""
+
+_JOB = struct.Struct("=Q")
+_END = struct.Struct("=iI")
+_READ_BYTES = 1 << 16
+
+
+class Nursery:
+    """The worker's side: start a job, hear its end; made again where the subject has killed it."""
+
+    def __init__(self, launch_for: LaunchFor, output: Output, unwanted: Callable[[], None]) -> None:
+        self._launch_for = launch_for
+        self._output = output
+        self._unwanted = unwanted
+        self.answers, self._answers_in = os.pipe()
+        os.set_blocking(self.answers, False)
+        self.link: socket.socket
+        self.pid = 0
+        self.open()
+
+    def open(self) -> None:
+        """Fork a nursery."""
+        self.link, theirs = socket.socketpair()
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid:
+            theirs.close()
+            return
+        sweep.die_with_parent(parent)
+        self.link.close()
+        self._unwanted()
+        os.close(self.answers)
+        for reader in self._output.readers:
+            os.close(reader)
+        for standard, writer in enumerate(self._output.writers, start=1):
+            os.dup2(writer, standard)  # here and not in each child: a child inherits both as they are
+        _nurse(theirs, self._launch_for(self._answers_in, self._output))
+
+    def start(self, job: dict[str, Any]) -> None:
+        """Start a process for ``job``."""
+        data = marshal.dumps(job)
+        self.link.sendall(_JOB.pack(len(data)) + data)
+
+    def ended(self) -> tuple[int, tuple[str, ...]] | None:
+        """The wait status of the process, and what lived on after it; None where the nursery died itself."""
+        try:
+            head = self.link.recv(_END.size, socket.MSG_WAITALL)
+            if len(head) < _END.size:
+                return None
+            status, size = _END.unpack(head)
+            left = self.link.recv(size, socket.MSG_WAITALL) if size else b""
+        except ConnectionError:
+            return None
+        return status, tuple(marshal.loads(left)) if left else ()  # noqa: S302 - from the lab's own process
+
+    def close(self) -> None:
+        """Forget a nursery that has died."""
+        self.link.close()
+
+
+def _nurse(link: socket.socket, launch: Launch) -> NoReturn:
+    try:
+        sweep.become_subreaper()
+        while job := _next_job(link):
+            pid = launch(job)
+            status = os.waitpid(pid, 0)[1]
+            left = b"" if sweep.nothing_lives() else marshal.dumps(sweep.sweep())
+            link.sendall(_END.pack(status, len(left)) + left)
+    except ConnectionError:
+        pass  # the worker has gone, and nobody waits for an answer
+    finally:
+        os._exit(0)
+
+
+def _next_job(link: socket.socket) -> bytes:
+    data = link.recv(_READ_BYTES)
+    if len(data) < _JOB.size:
+        return b""
+    (size,) = _JOB.unpack_from(data)
+    if len(data) == _JOB.size + size:
+        return data[_JOB.size :]
+    rest = link.recv(size - len(data) + _JOB.size, socket.MSG_WAITALL)
+    return data[_JOB.size :] + rest

@@ -1,0 +1,60 @@
+"""Starting the keeper: the one process that the main process makes, and always a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+
+from crashlab.errors import UsageError
+from crashlab.recover.wire import Channel
+
+BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "import importlib; importlib.import_module(sys.argv[2]).main()"
+)
+"""Run the ``main`` of a module of the lab with the module path of this process, whatever the working directory holds."""
+
+_FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
+    """The keeper, and the connection to it. It makes its folder at the recorded ``root``, or a new one.
+
+    Raises UsageError on a system without process groups and descriptors that can be handed over.
+    """
+    if os.name != "posix":
+        text = f"crashlab runs recoveries on Linux and macOS, not on {sys.platform}; use WSL there"
+        raise UsageError(text)
+    ours, theirs = socket.socketpair()
+    arguments = {
+        "control": theirs.fileno(),
+        "main": os.getpid(),
+        "temporary": tempfile.gettempdir(),
+        "root": root or "",
+    }
+    # HOME becomes the traced one; packages that the user installed for themselves stay where they are.
+    base = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}
+    with theirs:
+        keeper = subprocess.Popen(  # noqa: S603 - this interpreter, with arguments of our own
+            [
+                *(sys.executable, *["-O"] * sys.flags.optimize),
+                *("-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.keeper", json.dumps(arguments)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **base, **_FIXED},
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    return keeper, Channel(ours, "the lab's keeper")

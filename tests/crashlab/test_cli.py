@@ -1,0 +1,423 @@
+"""The command ``crashlab``: exit codes, streams, and each command on a real run."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import crashlab.report
+from crashlab import cli, commands
+from crashlab.errors import LabError, UsageError
+from crashlab.report.load import load
+from crashlab.report.model import Report
+from tests.crashlab.report.samples import PASS, UNMEASURED, VIOLATION
+
+LAB = Path(crashlab.report.__file__).parents[2]
+SCHEMA = json.loads((Path(crashlab.report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
+SUBJECTS = """
+import json, os
+from crashlab import Store
+
+def load(folder):
+    path = folder / "value.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+def save_in_place(folder, value):
+    (folder / "value.json").write_text(json.dumps(value))
+
+def save(folder, value):
+    with open(folder / "value.tmp", "w") as file:
+        file.write(json.dumps(value))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(folder / "value.tmp", folder / "value.json")
+
+naive = Store(save_in_place, load, values=[{"n": 1}, {"n": 2}])
+correct = Store(save, load, values=[{"n": 1}, {"n": 2}])
+"""
+
+
+def crashlab_command(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m crashlab`` in a process of its own."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CRASHLAB_")}
+    return subprocess.run(
+        [sys.executable, "-m", "crashlab", *arguments],
+        cwd=cwd,
+        env={**clean, "PYTHONPATH": str(LAB), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a module of two subjects, the naive one checked."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "shop.py").write_text(SUBJECTS)
+    done = crashlab_command("check", "shop:naive", "--jobs", "1", cwd=folder)
+    assert done.returncode == cli.VIOLATION, done.stdout + done.stderr
+    return folder
+
+
+Explore = Callable[..., Report]
+
+
+@pytest.fixture
+def explored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Report | BaseException]:
+    """What exploring a subject gives, by its name: the commands without the lab behind them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    outcomes: dict[str, Report | BaseException] = {
+        "m:good": PASS,
+        "m:bad": VIOLATION,
+        "m:unknown": UNMEASURED,
+        "m:misused": UsageError("no such thing"),
+        "m:broken": LabError("a worker died"),
+        "m:bug": ValueError("unexpected"),
+        "m:interrupted": KeyboardInterrupt(),
+    }
+
+    def explore(subject: str, **_: Any) -> Report:
+        outcome = outcomes[subject]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    monkeypatch.setitem(sys.modules, "crashlab.explore", types.SimpleNamespace(explore=explore))
+    return outcomes
+
+
+# --- misuse ----------------------------------------------------------------------------------------
+
+
+def test_no_command_prints_help_and_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
+    """Help goes to stderr: nothing was asked for, so there is no data."""
+    assert cli.main([]) == 64
+    assert "usage: crashlab" in (captured := capsys.readouterr()).err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["chekc"],
+        ["check"],
+        ["check", "m:good", "--budget", "huge"],
+        ["check", "m:good", "--recorder", "dtrace"],
+        ["check", "m:good", "--seed", "x"],
+        ["check", "m:good", "--unknown"],
+        ["replay"],
+        ["show", "a", "b"],
+    ],
+)
+def test_misuse_leaves_with_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """argparse would leave with 2, which means unmeasured here."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    assert left.value.code == 64
+    assert "--help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("subject", ["shop", "shop:", ":naive", ""])
+def test_a_subject_without_module_or_name_is_misuse(subject: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message shows the form."""
+    assert cli.main(["check", subject]) == 64
+    assert "write MODULE:OBJECT, for example myapp.crash:checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["--version"]])
+def test_help_and_version_are_data(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """They were asked for, so they go to stdout and all is well."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    assert left.value.code == 0
+    assert "crashlab" in capsys.readouterr().out
+
+
+def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """A code that the program uses is a code that the help explains."""
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    listed = {int(code) for code in re.findall(r"^  (\d+) ", capsys.readouterr().out, re.MULTILINE)}
+    assert listed == {*commands.WORST_FIRST, cli.INTERRUPTED}
+
+
+# --- exit codes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("subjects", "code"),
+    [
+        ("good", 0),
+        ("bad", 1),
+        ("unknown", 2),
+        ("broken", 3),
+        ("bug", 3),
+        ("misused", 64),
+        ("interrupted", 130),
+        ("good unknown", 2),
+        ("unknown bad good", 1),
+        ("bad misused", 64),
+        ("misused broken bad unknown good", 3),
+        ("bad interrupted good", 130),
+    ],
+)
+@pytest.mark.usefixtures("explored")
+def test_the_worst_of_several_subjects_counts(subjects: str, code: int) -> None:
+    """The lab's failure over misuse over violation over unmeasured; interrupted ends it all."""
+    assert cli.main(["check", *(f"m:{name}" for name in subjects.split())]) == code
+
+
+@pytest.mark.usefixtures("explored")
+def test_one_failure_does_not_hide_the_other_results(capsys: pytest.CaptureFixture[str]) -> None:
+    """The misused subject is told on stderr, the others are shown on stdout."""
+    cli.main(["check", "m:misused", "m:good"])
+    captured = capsys.readouterr()
+    assert captured.err == "crashlab: no such thing\n"
+    assert captured.out.startswith("PASS  agent")
+
+
+@pytest.mark.usefixtures("explored")
+def test_a_fault_of_the_lab_is_told_with_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody can mend "something went wrong"."""
+    cli.main(["check", "m:bug"])
+    captured = capsys.readouterr()
+    assert "ValueError: unexpected" in captured.err
+    assert "please report this" in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.usefixtures("explored")
+def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also when one subject failed, and when all did: it fits the schema and holds what there is."""
+    cli.main(["check", "m:good", "m:misused", "m:bad", "--json"])
+    form = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(form)
+    assert [load(each) for each in form["reports"]] == [PASS, VIOLATION]
+    cli.main(["check", "m:misused", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"schema": "crashlab.reports/1", "reports": []}
+
+
+def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each option arrives under its name; what was not given is None, for the lab to choose."""
+    seen: list[dict[str, Any]] = []
+
+    def explore(subject: str, **options: Any) -> Report:
+        seen.append({"subject": subject, **options})
+        return PASS
+
+    monkeypatch.setitem(sys.modules, "crashlab.explore", types.SimpleNamespace(explore=explore))
+    given = "--faults kill[cut=byte] --budget full --seed 7 --jobs 2 --recorder python --only kill@7 --out runs"
+    cli.main(["check", "m:good", *given.split(), "--quiet"])
+    cli.main(["check", "m:good"])
+    for each in seen:
+        assert callable(each.pop("progress"))
+    assert seen[0] == {
+        "subject": "m:good",
+        "faults": "kill[cut=byte]",
+        "budget": "full",
+        "seed": 7,
+        "jobs": 2,
+        "recorder": "python",
+        "only": "kill@7",
+        "out": Path("runs"),
+    }
+    assert {value for name, value in seen[1].items() if name != "subject"} == {None}
+
+
+# --- the stream ------------------------------------------------------------------------------------
+
+
+class Stream(io.TextIOWrapper):
+    """A stdout of any encoding that may be a terminal."""
+
+    def __init__(self, encoding: str, *, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        """As it was made."""
+        return self.terminal
+
+    @property
+    def text(self) -> str:
+        """What was written."""
+        self.flush()
+        return self.buffer.getvalue().decode(self.encoding)  # type: ignore[attr-defined] # the buffer is a BytesIO
+
+
+def shown_on(stream: Stream, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """What a check of the good subject writes to ``stream``."""
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    cli.main(["check", "m:good", *arguments])
+    return stream.text
+
+
+@pytest.mark.usefixtures("explored")
+def test_colours_only_on_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a pipe, not with --no-color, not with NO_COLOR, not on a dumb terminal."""
+    assert "\x1b[" in shown_on(Stream("utf-8", terminal=True), monkeypatch)
+    assert "\x1b[" not in shown_on(Stream("utf-8", terminal=False), monkeypatch)
+    assert "\x1b[" not in shown_on(Stream("utf-8", terminal=True), monkeypatch, "--no-color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in shown_on(Stream("utf-8", terminal=True), monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "")
+    assert "\x1b[" in shown_on(Stream("utf-8", terminal=True), monkeypatch)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+@pytest.mark.usefixtures("explored")
+def test_a_stream_of_few_letters_gets_ascii(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing fails to be encoded, and the matrix has a letter that the stream has."""
+    text = shown_on(Stream(encoding, terminal=False), monkeypatch)
+    assert text.isascii()
+    assert ". consistent" in text
+    assert "· consistent" in shown_on(Stream("utf-8", terminal=False), monkeypatch)
+
+
+@pytest.mark.usefixtures("explored")
+def test_a_narrow_terminal_gets_narrow_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wide one gets no more than 100 columns."""
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = shown_on(Stream("utf-8", terminal=True), monkeypatch, "--no-color").splitlines()
+    assert max(map(len, lines)) <= 70
+    assert any(len(line) > 60 for line in lines)
+
+
+def test_a_reader_that_leaves_early_ends_it_without_a_traceback(project: Path) -> None:
+    """``crashlab show | head`` prints no error of its own, and leaves with the code that it would have had."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "crashlab", "show"]
+    environment = {**os.environ, "PYTHONPATH": str(LAB)}
+    done = subprocess.run(command, cwd=project, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# --- real runs -------------------------------------------------------------------------------------
+
+
+def test_check_finds_and_passes(project: Path) -> None:
+    """The naive store is a violation, the correct one is consistent; nothing on stderr off a terminal."""
+    out = str(project / "elsewhere")
+    naive = crashlab_command("check", "shop:naive", "--out", out, cwd=project)
+    assert (naive.returncode, naive.stderr) == (1, "")
+    assert naive.stdout.startswith("VIOLATION  naive: ")
+    correct = crashlab_command("check", "shop:correct", "--out", out, cwd=project)
+    assert (correct.returncode, correct.stderr) == (0, "")
+    assert re.search(r"^It died \d+ times and forgot nothing\.$", correct.stdout, re.MULTILINE)
+
+
+def test_show_shows_what_check_showed(project: Path) -> None:
+    """From the stored report: the same text, and the same object in JSON."""
+    stored = next((project / ".crashlab" / "runs").iterdir())
+    shown = crashlab_command("show", cwd=project)
+    assert shown.returncode == 0
+    assert shown.stdout == (stored / "report.txt").read_text()
+    form = json.loads(crashlab_command("show", "--json", cwd=project).stdout)
+    jsonschema.Draft202012Validator(SCHEMA).validate(form)
+    assert form["reports"] == [json.loads((stored / "report.json").read_text())]
+
+
+def test_show_one_finding(project: Path) -> None:
+    """By its id, and by the id of another state of the same fault; JSON holds only that finding."""
+    report = load(json.loads(crashlab_command("show", "--json", cwd=project).stdout)["reports"][0])
+    finding = report.findings[0]
+    one = crashlab_command("show", finding.id, cwd=project)
+    assert one.stdout == (Path(project, finding.directory) / "finding.txt").read_text()
+    for other in finding.same[:1]:
+        assert crashlab_command("show", other, cwd=project).stdout == one.stdout
+    form = json.loads(crashlab_command("show", finding.id, "--json", cwd=project).stdout)
+    assert load(form["reports"][0]) == dataclasses.replace(report, findings=(finding,))
+
+
+def test_show_of_an_unknown_id_names_the_known_ones(project: Path) -> None:
+    """Misuse, with the likeliest correction."""
+    report = load(json.loads(crashlab_command("show", "--json", cwd=project).stdout)["reports"][0])
+    known = report.findings[0].id
+    done = crashlab_command("show", known + "0", cwd=project)
+    assert done.returncode == 64
+    assert f"did you mean '{known}'" in done.stderr
+
+
+def test_show_the_trace(project: Path) -> None:
+    """One line per op; JSON is the stored trace."""
+    stored = next((project / ".crashlab" / "runs").iterdir())
+    trace = json.loads((stored / "trace.json").read_text())
+    text = crashlab_command("show", "--trace", cwd=project).stdout
+    assert len(text.splitlines()) == len(trace["ops"]) + 1
+    assert re.search(r"^ +3  write +value\.json  8 bytes at 0 +shop\.py:\d+$", text, re.MULTILINE)
+    assert json.loads(crashlab_command("show", "--trace", "--json", cwd=project).stdout) == trace
+
+
+def test_show_without_a_run_is_misuse(tmp_path: Path) -> None:
+    """And where CRASHLAB_OUT says, it is looked for."""
+    done = crashlab_command("show", cwd=tmp_path, CRASHLAB_OUT="other")
+    assert done.returncode == 64
+    assert "no run in 'other'; make one with: crashlab check" in done.stderr
+
+
+def test_replay_meets_the_violation_again_until_it_is_mended(project: Path, tmp_path: Path) -> None:
+    """Exit 1 while it is there, 0 for a state that recovers, 0 once the code is mended; --into has the files."""
+    report = load(json.loads(crashlab_command("show", "--json", cwd=project).stdout)["reports"][0])
+    finding = report.findings[0]
+    again = crashlab_command("replay", finding.id, "--into", str(tmp_path / "state"), cwd=project)
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert f"[{finding.id}]" in again.stdout
+    assert sorted(os.listdir(tmp_path / "state")) == ["dir", "home", "tmp"]
+    assert crashlab_command("replay", "kill@0", cwd=project).returncode == 0
+    script = subprocess.run([Path(project, finding.directory) / "run.sh"], capture_output=True, cwd="/", check=False)
+    assert script.returncode == 1
+    mended = SUBJECTS.replace(
+        "return json.loads(path.read_text())", "return json.loads(path.read_text() or '{\"n\": 1}')"
+    )
+    (project / "shop.py").write_text(mended)
+    try:
+        assert crashlab_command("replay", finding.id, cwd=project).returncode == 0
+    finally:
+        (project / "shop.py").write_text(SUBJECTS)
+
+
+def test_replay_of_an_unknown_state_is_misuse(project: Path) -> None:
+    """An op that was never recorded, and an id that is none."""
+    assert crashlab_command("replay", "kill@999", cwd=project).returncode == 64
+    assert crashlab_command("replay", "nonsense", cwd=project).returncode == 64
+
+
+# --- demo ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("explored")
+def test_the_demo_compares_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The agents of longrun, by name, as one table and then each report."""
+    monkeypatch.setitem(sys.modules, "longrun", types.ModuleType("longrun"))
+    monkeypatch.setitem(sys.modules, "longrun.demo", types.SimpleNamespace(DEMO=("m:bad", "m:good")))
+    assert cli.main(["demo"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("subject ")
+    assert [line.split()[1] for line in lines[1:3]] == ["VIOLATION", "PASS"]
+
+
+def test_the_demo_without_longrun_is_misuse(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lab alone is a fine installation; the message says what is missing."""
+    monkeypatch.setitem(sys.modules, "longrun", None)
+    assert cli.main(["demo"]) == 64
+    assert "longrun, which is not installed here" in capsys.readouterr().err

@@ -1,0 +1,63 @@
+"""What the tests of longrun share: an agent in a folder of its own, and how programs find the packages."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import longrun
+import pytest
+from longrun.checkpoint.correct import HARNESS
+from longrun.fake_api import FakeApi
+from longrun.inbox import make_inbox
+from longrun.loop import Agent
+from longrun.world import FileOutside, World
+
+if TYPE_CHECKING:
+    from longrun.harness import Harness
+    from longrun.model import Model
+    from longrun.personas import Persona
+
+
+@dataclass
+class Desk:
+    """A world and an agent's directory, in which agents can be started and resumed."""
+
+    directory: Path
+
+    @property
+    def agent_directory(self) -> Path:
+        return self.directory / "agent"
+
+    @property
+    def outside(self) -> FileOutside:
+        return FileOutside(self.directory / "world.jsonl")
+
+    @property
+    def world(self) -> World:
+        return World(self.outside, make_inbox())
+
+    def agent(
+        self, model: Model | None = None, *, harness: Harness = HARNESS, persona: Persona = "careful", told: Any = None
+    ) -> Agent:
+        """An agent of its own process, as far as its files are concerned."""
+        more = () if told is None else (told,)
+        return Agent(self.agent_directory, harness, model or FakeApi(persona), self.world, *more)
+
+    def files(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self.agent_directory.iterdir()}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    (tmp_path / "agent").mkdir()
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+def program_environment() -> dict[str, str]:
+    """The environment in which a program of its own finds these packages."""
+    packages = str(Path(next(iter(longrun.__path__))).parent)
+    return {**os.environ, "PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1"}

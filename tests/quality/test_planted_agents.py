@@ -1,0 +1,114 @@
+"""The naive agents: each found by its kind, clean once its one fault is mended, found under any name.
+
+The mend is applied by the test: one attribute of the naive harness is given back its correct piece.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from crashlab import Budget, Subject, explore
+from longrun.checkpoint import correct, naive_b_only, naive_in_place
+from longrun.resume import naive_drop_call, reconcile
+from longrun.subjects import describe
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from crashlab import Report
+    from longrun.harness import Harness
+
+FAST = Budget(real_kills=2)
+NAIVE: dict[str, tuple[ModuleType, str, Harness]] = {
+    "in place": (naive_in_place, "stuck", replace(naive_in_place.HARNESS, save=correct.save)),
+    "B only": (
+        naive_b_only,
+        "duplicate-effect",
+        replace(naive_b_only.HARNESS, save_points=naive_b_only.HARNESS.save_points | {"A", "S"}),
+    ),
+    "drop call": (
+        naive_drop_call,
+        "duplicate-effect",
+        replace(naive_drop_call.HARNESS, reopen=reconcile.reopen),
+    ),
+}
+"""Per naive module: the kind it must be found by, and its harness with the one fault mended."""
+
+
+def kinds(report: Report) -> set[str]:
+    """The kinds of the findings."""
+    return {finding.kind for finding in report.findings}
+
+
+@pytest.mark.parametrize("fault", NAIVE)
+def test_the_fault_is_found_by_its_kind(fault: str, tmp_path: Path) -> None:
+    """The naive module is a violation of the stated kind, and of nothing graver."""
+    module, kind, _ = NAIVE[fault]
+    report = explore(f"{module.__name__}:subject", out=tmp_path, budget=FAST)
+    assert report.verdict == "violation"
+    assert report.findings[0].kind == kind, str(report)
+    assert not report.unmeasured
+
+
+@pytest.mark.parametrize("fault", NAIVE)
+def test_mended_it_is_clean(fault: str, tmp_path: Path) -> None:
+    """With its one piece put right the same harness passes every state."""
+    _, _, mended = NAIVE[fault]
+    report = explore(describe(mended, name="mended"), out=tmp_path, budget=FAST)
+    assert report.verdict == "consistent", str(report)
+
+
+def test_a_half_file_is_what_is_found_in_place(tmp_path: Path) -> None:
+    """States inside the write, with the first pages there, are among the stuck ones."""
+    report = explore("longrun.checkpoint.naive_in_place:subject", out=tmp_path, budget=FAST)
+    cut = [finding for finding in report.findings for each in (finding.id, *finding.same) if "+" in each]
+    assert cut
+    assert kinds(report) == {"stuck"}
+
+
+@pytest.mark.parametrize("fault", NAIVE)
+def test_a_renamed_copy_is_found_just_the_same(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its name, its docstring and its title the code is found by what it does."""
+    module, kind, _ = NAIVE[fault]
+    tree = ast.parse(inspect.getsource(module))
+    tree.body = tree.body[1:]  # the docstring says which fault it is
+    text = ast.unparse(tree).replace(f"{module.__name__.removeprefix('longrun.').replace('.', '/')}", "agent")
+    assert "naive" not in text
+    (tmp_path / "plain_agent.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    report = explore("plain_agent:subject", out=tmp_path / "out", budget=FAST)
+    assert kind in kinds(report), str(report)
+
+
+@pytest.mark.parametrize("name", ["subject", "subject_hasty"])
+def test_the_correct_agent_is_clean_and_widely_tried(name: str, tmp_path: Path) -> None:
+    """Both personas: no violation, nothing unmeasured, over the promised number of states."""
+    report = explore(f"longrun.checkpoint.correct:{name}", out=tmp_path)
+    assert report.verdict == "consistent", str(report)
+    assert not report.unmeasured
+    [fault] = report.faults
+    assert (fault.distinct > 300, fault.inside >= 30) == (True, True)
+    assert (report.trace.acks >= 20, report.trace.effects >= 8) == (True, True)
+    assert all(control.passed for control in report.controls)
+
+
+def test_another_inbox_comes_out_the_same(tmp_path: Path) -> None:
+    """Neither fault nor cure hangs on the one inbox of the demonstration."""
+    for seed in (3, 11):
+        good = explore(describe(correct.HARNESS, name="good", seed=seed), out=tmp_path, budget=FAST)
+        bad = explore(describe(naive_b_only.HARNESS, name="bad", seed=seed), out=tmp_path, budget=FAST)
+        assert (good.verdict, kinds(bad)) == ("consistent", {"duplicate-effect"}), f"{good}\n{bad}"
+
+
+def test_no_naive_module_is_forgotten() -> None:
+    """Every naive module of the agent stands in this test."""
+    folder = Path(correct.__file__).parents[1]
+    found = {path.stem for path in folder.rglob("naive_*.py")}
+    assert found == {module.__name__.rpartition(".")[2] for module, _, _ in NAIVE.values()}
+    assert all(isinstance(module.subject, Subject) for module, _, _ in NAIVE.values())
