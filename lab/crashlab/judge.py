@@ -21,7 +21,7 @@ from crashlab.tree import File
 from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from crashlab.crash.states import CrashState
     from crashlab.observation import Answer, Step
@@ -86,7 +86,7 @@ class Judge:
         """The verdict on ``state``, given what recovery did there."""
         if not answer.steps:
             return Judgement(state=state, verdict="unmeasured")
-        problems = sorted(self._problems(state, answer), key=lambda problem: gravity(problem.kind))
+        problems = sorted(_causes(self._problems(state, answer)), key=lambda problem: gravity(problem.kind))
         if not problems:
             return Judgement(state=state, verdict="consistent")
         if self._policy.refuse and answer.steps[0].how in ("raised", "exit"):
@@ -257,6 +257,14 @@ class Judge:
                 expected = (f"{count} in the uncrashed run",)
                 yield Problem(kind="missing-effect", summary=summary, effect=op.name, expected=expected)
                 return
+
+
+def _causes(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems without mere consequences: after a needless unknown another end and missing effects follow."""
+    found = list(problems)
+    if any(problem.kind == "needless-unknown" for problem in found):
+        return [problem for problem in found if problem.kind not in ("diverged", "missing-effect")]
+    return found
 
 
 def _process_problems(step: Step) -> Iterator[Problem]:

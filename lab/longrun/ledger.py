@@ -89,12 +89,19 @@ class Ledger:
         What was read is synced before it is used: a killed process may have left a whole record that
         only the page cache holds, and no checkpoint may count it before the disk does.
         """
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise Damaged(path, "the ledger is gone, but the checkpoint knows of one") from error
         records, size = read_records(path, data, seen=seen)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        if size != len(data):
-            os.ftruncate(descriptor, size)
-        os.fsync(descriptor)
+        try:
+            if size != len(data):
+                os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
         return Ledger(path, descriptor, size, records, {record.key: record for record in records})
 
     def append(self, record: Record) -> None:

@@ -61,7 +61,7 @@ def test_a_policy_is_laid_over_the_default_of_its_fault() -> None:
 def test_what_means_nothing_is_refused(arguments: dict[str, object], message: str) -> None:
     """Each mistake is named with what was found."""
     with pytest.raises(UsageError, match=message):
-        resolve(**arguments)  # type: ignore[arg-type] - the wrong types are the point
+        resolve(**arguments)  # type: ignore[arg-type]  # the wrong types are the point
 
 
 def test_a_budget_of_ones_own() -> None:

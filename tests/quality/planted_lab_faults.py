@@ -6,6 +6,7 @@ Each is a correct store. What is wrong is the lab around it, in the server that 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,7 @@ def _start_dropping(kind: type[t.Op]) -> Callable[..., None]:
 
         def dropping(op: t.Op) -> None:
             if not isinstance(op, kind):
-                form = {name: getattr(op, name) for name in op.__dataclass_fields__ if name != "n"}
-                emit(type(op)(n=next(numbers), **form))
+                emit(dataclasses.replace(op, n=next(numbers)))
 
         _real_start(*arguments, emit=dropping, **fields)
 
@@ -37,11 +37,11 @@ def _start_dropping(kind: type[t.Op]) -> Callable[..., None]:
 
 
 if PLANT == "drop writes":
-    RECORDER.start = _start_dropping(t.Write)  # type: ignore[method-assign] - the planted fault
+    RECORDER.start = _start_dropping(t.Write)  # type: ignore[method-assign]  # the planted fault
 elif PLANT == "drop fsyncs":
-    RECORDER.start = _start_dropping(t.Fsync)  # type: ignore[method-assign] - the planted fault
+    RECORDER.start = _start_dropping(t.Fsync)  # type: ignore[method-assign]  # the planted fault
 elif PLANT == "forget effects":
-    Lab.history = staticmethod(lambda _effects: [])  # type: ignore[assignment] - the planted fault
+    Lab.history = staticmethod(lambda _effects: [])  # type: ignore[method-assign, assignment]  # the planted fault
 
 STORE = stores.ATOMIC
 KEYED = Subject(stores.pay_keyed)

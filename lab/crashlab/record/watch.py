@@ -42,7 +42,10 @@ class Gate(Protocol):
         """Op ``n`` is about to happen. May never return; what it raises, the subject sees."""
 
     def cut_bytes(self, n: int, length: int) -> int | None:
-        """How many of the ``length`` bytes of op ``n`` to let through before :meth:`die`; None for all."""
+        """How many of the ``length`` bytes of op ``n`` to let through before :meth:`die`; None for all.
+
+        Op ``n`` is told with the bytes that are there, and then :meth:`die` is called.
+        """
 
     def die(self) -> NoReturn:
         """End this process now."""

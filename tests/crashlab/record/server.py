@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 from dataclasses import dataclass, field
+from os import rename as renamed_early  # noqa: F401 - from before the patches; a test calls it
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from crashlab import directory

@@ -57,15 +57,19 @@ def test_a_kill_before_an_op_leaves_the_ops_before_it(record: Any) -> None:
 
 
 def test_a_kill_inside_a_write_leaves_a_part_of_it(record: Any) -> None:
-    """A gate lets the first bytes of any kind of write through, and then kills: the computed state is the real one."""
+    """A gate lets the first bytes of any kind of write through, and then kills: both trees are the real one.
+
+    Computed from the whole run by cutting its op, and from the killed run, whose last op tells what is there.
+    """
     whole = record(saves).prove()
     writes = whole.ops("write")
     assert len(writes) == 6
     for op in writes:
-        for cut_bytes in (1, 4096 - op.offset % 4096):
-            killed = record(saves, kill=(op.n, cut_bytes))
+        for cut_bytes in {1, len(op.data) // 2, 4096 - op.offset % 4096} & set(range(1, len(op.data))):
+            killed = record(saves, kill=(op.n, cut_bytes)).prove()
             assert killed.value == signal.SIGKILL
-            assert len(killed.trace.ops) == op.n - 1
+            assert len(killed.trace.ops) == op.n
+            assert killed.trace.ops[-1].data == op.data[:cut_bytes]
             assert whole.tree(op.n - 1).apply(cut(op, cut_bytes)).difference(killed.last) == []
 
 
@@ -83,6 +87,7 @@ def test_a_nameless_file_can_be_killed_at_every_op(record: Any) -> None:
         killed = record(link, kill=kill)
         assert killed.value == signal.SIGKILL
         assert killed.last.node("dir/new") is None
+        assert killed.prove().kinds == whole.kinds[: kill[0] - (kill[1] == 0)]
 
 
 def test_what_a_gate_raises_is_the_error_of_the_call(record: Any) -> None:
@@ -144,8 +149,7 @@ def test_threads_are_told_apart_and_serialised(record: Any) -> None:
             with open(f"{d}/{number}", "wb", buffering=0) as file:
                 if number + 1 < len(turns):
                     turns[number + 1].set()
-                for _ in range(20):
-                    file.write(b"x")
+                file.writelines(b"x" for _ in range(20))
 
         threads = [threading.Thread(target=one, args=(number,)) for number in range(3)]
         for thread in threads:
@@ -278,10 +282,13 @@ def test_writes_outside_are_noted_once(record: Any, tmp_path: Path) -> None:
         Path(outside, "__pycache__", "x.pyc").write_bytes(b"x")
         Path(outside, "fine.log").write_bytes(b"x")
         os.mkfifo(outside / "fifo")
-        with open("/dev/null", "wb") as null, socket.socketpair()[0] as one, os.fdopen(os.pipe()[1], "wb") as pipe:
+        one, other = socket.socketpair()
+        reading, writing = os.pipe()
+        with open("/dev/null", "wb") as null, one, other, os.fdopen(writing, "wb") as pipe:
             null.write(b"x")
             pipe.write(b"x")
             one.send(b"x")
+        os.close(reading)
         Path(outside, "a").read_bytes()
 
     recorded = record(work, str(tmp_path), outside=(f"{tmp_path}/*.log",)).prove()
@@ -394,8 +401,11 @@ def test_names_that_were_imported_before_are_patched_too(record: Any) -> None:
         posix.rename(f"{d}/x", f"{d}/y")
         with tarfile.open(f"{d}/t.tar", "w") as archive:
             archive.add(f"{d}/y", "y")
-        return [posix.rename is os.rename]
+        early: Any = sys.modules["__main__"]
+        early.renamed_early(f"{d}/y", f"{d}/z")
+        return [posix.rename is os.rename, early.renamed_early is os.rename]
 
     recorded = record(work).prove()
-    assert recorded.value == [True]
+    assert recorded.value == [True, True]
     assert recorded.kinds[:4] == ["create", "write", "rename", "create"]
+    assert recorded.kinds[-1] == "rename"

@@ -19,7 +19,9 @@ FLAGS = (0, os.O_APPEND, os.O_TRUNC, os.O_CREAT, os.O_CREAT | os.O_APPEND, os.O_
 names = st.sampled_from(NAMES)
 small = st.integers(0, 3)
 places = st.sampled_from((0, 1, 100, 4095, 4096, 9000))
-data = st.tuples(st.integers(1, 255), st.sampled_from((0, 1, 5, 4096, 9000))).map(lambda pair: bytes(pair[:1]) * pair[1])
+data = st.tuples(st.integers(1, 255), st.sampled_from((0, 1, 5, 4096, 9000))).map(
+    lambda pair: bytes(pair[:1]) * pair[1]
+)
 steps = st.one_of(
     st.tuples(st.just("open"), names, st.sampled_from(MODES), st.sampled_from((0, -1, 10))),
     st.tuples(st.just("os_open"), names, st.sampled_from(FLAGS)),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
+from crashlab import trace as t
+from crashlab.report.folder import RunFolder
 from crashlab.report.model import (
     Control,
     DiskLine,
@@ -19,6 +22,11 @@ from crashlab.report.model import (
     TraceInfo,
     UnmeasuredReason,
 )
+from crashlab.report.text import render, render_finding
+from crashlab.tree import Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HOSTILE = "a\x1b[31mred\x07\r\nb\ttab \udc80 \u202e [bold]x[/bold] \x9b2J"
 """A name that clears screens, rings bells, turns text round and is half no text at all."""
@@ -147,3 +155,40 @@ UNMEASURED = report(
     run="",
 )
 ALL = (PASS, VIOLATION, UNMEASURED)
+
+
+def text_of(each: Report) -> str:
+    """The report without colours."""
+    return render(each, color=False)
+
+
+def finding_text(finding: Finding, kind: str = "Subject") -> str:
+    """The finding by itself, without colours."""
+    return render_finding(finding, SubjectInfo(name="agent", kind=kind), color=False)
+
+
+def tree_of(*ops: t.Op) -> Tree:
+    """A root with its three places, changed by ``ops``."""
+    tree = Tree.empty()
+    for n, name in enumerate(("dir", "home", "tmp"), start=1):
+        tree = tree.apply(t.MakeDirectory(n=n, path=name, inode=n))
+    for op in ops:
+        tree = tree.apply(op)
+    return tree
+
+
+STATE = tree_of(
+    t.Create(n=4, path="dir/a.json", inode=9, mode=0o400),
+    t.Write(n=5, path="dir/a.json", inode=9, offset=0, data=b"{}"),
+    t.MakeDirectory(n=6, path="dir/locked", inode=10, mode=0),
+)
+
+
+def finished(out: Path, name: str = "agent") -> RunFolder:
+    """A whole run with one finding."""
+    run = RunFolder.create(out, name)
+    run.save_trace(t.Trace(root="/r", base=STATE, ops=()))
+    where = run.save_finding(DUPLICATE, STATE, stdout="out\n", stderr="err\n")
+    placed = dataclasses.replace(DUPLICATE, directory=where)
+    run.finish(dataclasses.replace(VIOLATION, findings=(placed,), run=str(run.path)))
+    return run

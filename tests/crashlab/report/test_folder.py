@@ -19,37 +19,9 @@ from crashlab.errors import UsageError
 from crashlab.report import folder
 from crashlab.report.folder import RunFolder, safe_name
 from crashlab.report.load import load
-from crashlab.tree import Tree
-from tests.crashlab.report.samples import DUPLICATE, HOSTILE, PASS, VIOLATION
+from tests.crashlab.report.samples import DUPLICATE, HOSTILE, PASS, STATE, finished
 
 ROOT = Path(folder.__file__).parents[2]
-
-
-def tree_of(*ops: t.Op) -> Tree:
-    """A root with its three places, changed by ``ops``."""
-    tree = Tree.empty()
-    for n, name in enumerate(("dir", "home", "tmp"), start=1):
-        tree = tree.apply(t.MakeDirectory(n=n, path=name, inode=n))
-    for op in ops:
-        tree = tree.apply(op)
-    return tree
-
-
-STATE = tree_of(
-    t.Create(n=4, path="dir/a.json", inode=9, mode=0o400),
-    t.Write(n=5, path="dir/a.json", inode=9, offset=0, data=b"{}"),
-    t.MakeDirectory(n=6, path="dir/locked", inode=10, mode=0),
-)
-
-
-def finished(out: Path, name: str = "agent") -> RunFolder:
-    """A whole run with one finding."""
-    run = RunFolder.create(out, name)
-    run.save_trace(t.Trace(root="/r", base=STATE, ops=()))
-    where = run.save_finding(DUPLICATE, STATE, stdout="out\n", stderr="err\n")
-    placed = dataclasses.replace(DUPLICATE, directory=where)
-    run.finish(dataclasses.replace(VIOLATION, findings=(placed,), run=str(run.path)))
-    return run
 
 
 # --- what is in it ---------------------------------------------------------------------------------
@@ -185,54 +157,6 @@ def test_hostile_outputs_are_kept(tmp_path: Path) -> None:
     assert run.path.parent == tmp_path / "runs"
 
 
-# --- the newest stay -------------------------------------------------------------------------------
-
-
-def old_run(runs: Path, number: int, *, pid: int = 2**22 + 1, report: bool = True) -> Path:
-    """A run folder of long ago; the default pid is one that no Linux system gives."""
-    run = runs / f"20200101T000000.{number:06}Z-old-{pid}"
-    run.mkdir(parents=True)
-    if report:
-        (run / "report.json").write_text("{}")
-    return run
-
-
-def test_the_newest_20_runs_stay(tmp_path: Path) -> None:
-    """Of 30 the oldest 10 go, with files that may not be entered in them."""
-    runs = [old_run(tmp_path / "runs", number) for number in range(29)]
-    (runs[0] / "locked").mkdir(mode=0)
-    newest = finished(tmp_path)
-    kept = sorted(os.listdir(tmp_path / "runs"))
-    assert kept == [*(run.name for run in runs[-19:]), newest.path.name]
-
-
-def test_only_run_folders_are_removed(tmp_path: Path) -> None:
-    """Notes of the user, links, and runs that are still being written stay."""
-    runs = tmp_path / "runs"
-    writing = old_run(runs, 0, pid=os.getpid(), report=False)
-    dead = old_run(runs, 1, report=False)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (runs / "20200101T000000.000002Z-link-1").symlink_to(elsewhere)
-    (runs / "my notes").mkdir()
-    for number in range(10, 30):
-        old_run(runs, number)
-    finished(tmp_path)
-    assert writing.exists()
-    assert not dead.exists()
-    assert elsewhere.exists()
-    assert (runs / "my notes").exists()
-    assert (runs / "20200101T000000.000002Z-link-1").is_symlink()
-
-
-def test_what_a_killed_prune_left_is_removed(tmp_path: Path) -> None:
-    """A folder that was renamed to be removed goes at the next run."""
-    doomed = tmp_path / "runs" / "~removed-20200101T000000.000000Z-old-1"
-    (doomed / "below").mkdir(parents=True)
-    finished(tmp_path)
-    assert not doomed.exists()
-
-
 # --- refusals --------------------------------------------------------------------------------------
 
 
@@ -340,6 +264,27 @@ def test_a_killed_write_leaves_the_old_file(tmp_path: Path) -> None:
     run = Path(refused(tmp_path, program).strip())
     assert RunFolder.open(run, tmp_path).extra("extra.json") == {"n": 1}
     assert json.loads((run / "~extra.json").read_text()) == {"n": 2}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc which file a descriptor is")
+def test_bytes_reach_the_disk_before_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order that the lab asks of everybody: flush the file, rename it, flush the directory."""
+    run = RunFolder.create(tmp_path, "agent")
+    calls = []
+    flush, rename = os.fsync, os.replace
+
+    def watched_flush(descriptor: int) -> None:
+        calls.append("flush " + os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        flush(descriptor)
+
+    def watched_rename(old: Path, new: Path) -> None:
+        calls.append(f"rename {old.name} {new.name}")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", watched_flush)
+    monkeypatch.setattr(os, "replace", watched_rename)
+    run.save_extra("extra.json", {})
+    assert calls == ["flush ~extra.json", "rename ~extra.json extra.json", f"flush {run.path.name}"]
 
 
 def test_a_pass_leaves_no_finding(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""The crash matrix and the comparison: letters, folded runs, and no false claim in a folded line."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from crashlab.report.text import render_many
+from tests.crashlab.report.samples import (
+    ALL,
+    PASS,
+    REASON,
+    VIOLATION,
+    report,
+    rows,
+    text_of,
+)
+
+
+def test_the_matrix_has_a_letter_for_every_verdict_and_a_key() -> None:
+    """Letters say the same as colours, and only those in use are explained."""
+    text = text_of(VIOLATION)
+    assert re.search(r"turn5\.tool2\.effect +50 +· +V +2 +duplicate-effect\n", text)
+    assert re.search(r"end +51-52 +r +\? +4\n", text)
+    assert "  · consistent   r refused   V violation   ? unmeasured\n" in text
+    assert "  · consistent\n" in text_of(PASS)
+
+
+def test_a_long_run_of_consistent_rows_is_folded() -> None:
+    """Twenty quiet rows are three lines, and no state is forgotten in the count."""
+    text = text_of(report(matrix=rows(20)))
+    assert "  … 18 more, all consistent (54 states)\n" in text
+    assert "turn1.A" in text
+    assert "turn20.A" in text
+    assert "turn10.A" not in text
+
+
+def test_rows_without_a_state_are_never_called_consistent() -> None:
+    """Where a budget ran out the rest was not tried, and a folded line says that."""
+    blank = rows(9, before="", inside="", after="", states=0)
+    text = text_of(report(verdict="unmeasured", unmeasured=(REASON,), matrix=(*rows(6), *blank)))
+    assert "… 4 more, all consistent (12 states)\n" in text
+    assert "… 7 more, not tried\n" in text
+
+
+def test_a_short_run_is_not_folded() -> None:
+    """Folding three rows would save nothing."""
+    assert "more, all consistent" not in text_of(report(matrix=rows(3)))
+
+
+def test_bad_rows_are_folded_only_with_their_like() -> None:
+    """A violation never hides in a line that says consistent, nor under another kind."""
+    bad = rows(9, after="violation", kinds=("lost",))
+    odd = rows(1, after="violation", kinds=("torn",))
+    text = text_of(dataclasses.replace(VIOLATION, matrix=(*bad, *odd)))
+    assert "… 7 more, like the one above (21 states)" in text
+    assert re.search(r"V +3 +torn\n", text)
+
+
+def test_a_matrix_beyond_all_measure_is_cut_with_a_word_where_the_rest_is() -> None:
+    """A hundred rows that all differ do not push the findings off the screen."""
+    many = tuple(row for n in range(100) for row in rows(1, after="violation", kinds=(f"kind{n}",)))
+    text = text_of(dataclasses.replace(VIOLATION, matrix=many))
+    assert "… 60 more lines: crashlab show --json" in text
+
+
+def test_several_reports_begin_with_a_comparison() -> None:
+    """A line per subject, then each report whole."""
+    text = render_many(ALL, color=False)
+    table = text.split("\n\n")[0].splitlines()
+    assert table[0].split() == ["subject", "verdict", "states", "cuts", "time", "findings"]
+    assert table[1].split() == ["agent", "PASS", "31", "5", "1.1", "s", "none"]
+    assert table[2].endswith("1 lost, 1 duplicate-effect")
+    assert table[3].endswith("unmeasured: unseen-writer")
+    for each in ALL:
+        assert text_of(each) in text
+
+
+def test_one_report_needs_no_comparison() -> None:
+    """A single subject looks the same from either function."""
+    assert render_many([PASS], color=False) == text_of(PASS)

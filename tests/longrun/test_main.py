@@ -1,0 +1,84 @@
+"""Tests of ``python -m longrun``: what it prints, and how it exits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from longrun.__main__ import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_run_prints_its_verdict_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first word is the verdict; the summary names labels and replies; a resume prints the same."""
+    assert main(["run", "--dir", str(tmp_path)]) == 0
+    first = capsys.readouterr().out
+    assert first.startswith("DONE  7 turns, 7 requests")
+    assert "T-101 outage, T-102 billing" in first
+    assert "T-102 1000 yen" in first
+    assert main(["run", "--dir", str(tmp_path), "--resume", "--persona", "hasty"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_another_seed_is_another_inbox(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The seed chooses the tickets."""
+    assert main(["run", "--dir", str(tmp_path), "--seed", "7"]) == 0
+    assert "T-101" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "required: command"),
+        (["run", "--persona", "kind"], "invalid choice: 'kind'"),
+        (["run", "--seed", "x"], "invalid int value"),
+        (["walk"], "invalid choice: 'walk'"),
+    ],
+)
+def test_misuse_exits_64(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong command line is told on stderr."""
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 64
+    assert text in capsys.readouterr().err
+
+
+def test_a_directory_that_does_not_fit_exits_64(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Over a stored run, on nothing to resume, and below a file: each is told with what to do."""
+    main(["run", "--dir", str(tmp_path / "run")])
+    (tmp_path / "file").touch()
+    for arguments, text in (
+        (["--dir", str(tmp_path / "run")], "resume it, or take another directory"),
+        (["--dir", str(tmp_path / "none"), "--resume"], "start one without --resume"),
+        (["--dir", str(tmp_path / "file")], "Pass another --dir"),
+    ):
+        assert main(["run", *arguments]) == 64
+        assert text in capsys.readouterr().err
+
+
+def test_damage_exits_2_and_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged checkpoint is refused by path, and not one byte changes."""
+    main(["run", "--dir", str(tmp_path)])
+    path = tmp_path / "agent" / "checkpoint.json"
+    path.write_bytes(path.read_bytes()[:4096])
+    capsys.readouterr()
+    assert main(["run", "--dir", str(tmp_path), "--resume"]) == 2
+    assert f"REFUSED {path}" in capsys.readouterr().err
+    assert path.stat().st_size == 4096
+
+
+def test_it_runs_as_a_module_without_the_client(tmp_path: Path, program_environment: Any) -> None:
+    """The run in this process loads neither the anthropic client nor an HTTP server."""
+    code = (
+        "import sys; from longrun.__main__ import main; "
+        f"code = main(['run', '--dir', {str(tmp_path)!r}]); "
+        "print(sorted({'anthropic', 'http.server', 'asyncio'} & set(sys.modules))); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=program_environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
