@@ -18,31 +18,14 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make clean      remove .venv and everything else that was made"
 
-# crashlab demo exits 1, for the naive agents do break promises. What must hold is that each of them is found and that
-# each correct one is clean; that is read from the reports which this demo has written.
 demo: $(VENV)/.core
-	@touch $(VENV)/.demo-began
-	@$(BIN)/crashlab demo || [ $$? -eq 1 ]
-	@$(BIN)/python -c "$$AS_EXPECTED"
-
-define AS_EXPECTED
-import json, pathlib, sys
-from longrun.demo import DEMO
-began = pathlib.Path("$(VENV)/.demo-began").stat().st_mtime_ns
-written = [each for each in pathlib.Path(".crashlab/runs").glob("*/report.json") if each.stat().st_mtime_ns >= began]
-verdicts = {(report := json.loads(each.read_text()))["subject"]["name"]: report["verdict"] for each in written}
-odd = [name for name, is_ in verdicts.items() if is_ != ("violation" if "/naive_" in name else "consistent")]
-if odd or len(verdicts) != len(DEMO):
-    sys.exit(f"The demo did not come out as expected: {odd or verdicts}")
-print("\nAs expected: each naive agent was found, each correct one is clean.")
-endef
-export AS_EXPECTED
+	@$(BIN)/crashlab demo
 
 test: lint
-	@$(BIN)/python -m pytest --cov --cov-report=term
+	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 test-full: lint
-	@CRASHLAB_TEST_PROFILE=full $(BIN)/python -m pytest
+	@CRASHLAB_TEST_PROFILE=full $(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/.core
 	@$(BIN)/python -m benchmarks

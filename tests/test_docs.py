@@ -13,6 +13,7 @@ import pytest
 
 import crashlab
 from crashlab import cli
+from longrun.demo import DEMO
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -42,6 +43,13 @@ def code(cells: list[str]) -> list[str]:
     return [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
 
 
+def shown_by(what: str) -> list[str]:
+    """The lines of output that the page quotes as shown by ``what``, without the space around them."""
+    block = re.search(rf"<!-- shown by: {what} -->\n```text\n(.*?)```", README, re.DOTALL)
+    assert block, f"the page quotes nothing that is shown by {what}"
+    return [line.strip() for line in block[1].splitlines()]
+
+
 # --- the code runs -----------------------------------------------------------------------------------
 
 
@@ -63,8 +71,9 @@ def test_the_code_of_the_first_page_ends_as_it_says(outcome: str, text: str, tmp
         return
     assert done.returncode == 1, shown
     assert "VIOLATION" in shown
-    named = re.search(r"for example `(kill@\d+)`", README)
-    assert named, "the page names the id of a crash state"
+    assert [line for line in shown_by("the test above") if line not in shown] == []
+    named = re.search(r"`(kill@\d+)` is the name of that crash state", README)
+    assert named, "the page names the crash state"
     assert f"[{named[1]}]" in shown
 
 
@@ -163,6 +172,26 @@ def test_every_module_of_the_tool_is_on_the_map() -> None:
     here = {f"{path.name}/" if path.is_dir() else path.stem for path in (ROOT / "lab/crashlab").iterdir()}
     here -= {"__init__", "__main__", "__pycache__/", "py"}
     assert set(code(first_cells(section(LAB_README, "How crashlab works")))) == here
+
+
+def test_the_demo_table_names_the_subjects_of_the_demo() -> None:
+    """The quoted table has a row for each subject of the demo; naive ones are found, correct ones pass."""
+    rows = [re.split(r"  +", line) for line in shown_by("crashlab demo")[1:]]
+    modules = [each.subject.split(":")[0].removeprefix("longrun.").replace(".", "/") for each in DEMO]
+    assert [row[0].split(",")[0] for row in rows] == modules
+    assert [row[1] for row in rows] == ["VIOLATION" if each.kind else "PASS" for each in DEMO]
+    assert [re.sub(r"^\d+ ", "", row[-1]) for row in rows] == [each.kind or "none" for each in DEMO]
+
+
+@pytest.mark.full
+def test_the_demo_prints_the_table(tmp_path: Path) -> None:
+    """``crashlab demo`` prints the quoted table, except for the times."""
+    command = [sys.executable, "-m", "crashlab", "demo", "--quiet", "--out", str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert said.returncode == cli.CONSISTENT, said.stderr
+    printed = [re.sub(r"[\d.]+ s ", "", line).split() for line in said.stdout.splitlines()]
+    quoted = [re.sub(r"[\d.]+ s ", "", line).split() for line in shown_by("crashlab demo")]
+    assert [line for line in quoted if line not in printed] == [], said.stdout + said.stderr
 
 
 @pytest.mark.full

@@ -14,7 +14,7 @@ import re
 import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -226,9 +226,9 @@ RULES: tuple[Rule, ...] = (
 
 PLANTED: dict[str, list[tuple[str, str]]] = {  # rule: files that break it, as (path, text)
     "layering": [
-        ("lab/crashlab/explore.py", "from longrun import loop\n"),
-        ("lab/crashlab/explore.py", "def f():\n    import crashcourse.grade\n"),
-        ("lab/crashlab/explore.py", "load('longrun.effects.subjects:naive')\n"),
+        ("lab/crashlab/pipeline.py", "from longrun import loop\n"),
+        ("lab/crashlab/pipeline.py", "def f():\n    import crashcourse.grade\n"),
+        ("lab/crashlab/pipeline.py", "load('longrun.effects.subjects:naive')\n"),
         ("lab/longrun/loop.py", "from crashlab import Store\n"),
         ("lab/longrun/subjects.py", "import crashcourse\n"),
     ],
@@ -282,6 +282,7 @@ def blind(rules: tuple[Rule, ...]) -> list[str]:
     return [name for name, files in PLANTED.items() if not all(list(by_name[name](Source(*file))) for file in files)]
 
 
+@cache
 def repository() -> list[Source]:
     """Every text file that git would take, by the plain names in .gitignore."""
     ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line and line[0] != "#"]

@@ -10,14 +10,12 @@ also happens in every process in which a subject runs and recovers.
 from __future__ import annotations
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crashlab.errors import Unmeasured, UsageError, Violation
-    from crashlab.explore import check, explore
     from crashlab.lab import Lab
+    from crashlab.pipeline import check, explore
     from crashlab.report.model import Finding, Report
     from crashlab.subject import Budget, Log, Policy, Store, Subject
 
@@ -39,7 +37,7 @@ __all__ = [
 
 _HOMES = {
     "crashlab.errors": ("Unmeasured", "UsageError", "Violation"),
-    "crashlab.explore": ("check", "explore"),
+    "crashlab.pipeline": ("check", "explore"),
     "crashlab.lab": ("Lab",),
     "crashlab.report.model": ("Finding", "Report"),
     "crashlab.subject": ("Budget", "Log", "Policy", "Store", "Subject"),
@@ -58,19 +56,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(types.ModuleType):
-    """Keeps ``crashlab.explore`` the function, although a module has that name too.
-
-    Importing a module sets it as an attribute of its package, which would hide the function from
-    everyone who imports afterwards.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "explore" and isinstance(value, types.ModuleType):
-            value = value.explore
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

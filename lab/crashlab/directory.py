@@ -129,7 +129,8 @@ def _write_node(node: Node, path: str) -> None:
         os.mkfifo(path)
         os.chmod(path, node.mode)
     else:
-        os.mknod(path, stat.S_IFSOCK | node.mode)
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+        os.chmod(path, node.mode)  # mknod takes the umask off
     if isinstance(node, (File, Directory)):
         for name, value in node.attributes:
             os.setxattr(path, name, value)

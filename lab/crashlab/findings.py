@@ -114,23 +114,23 @@ def op_lines(state: CrashState, *, mark_effect: bool = False) -> tuple[model.OpL
     first = max(0, min(len(ops) - SHOWN_OPS, effect - 4 if mark_effect else len(ops)))
     lines = []
     for op in ops[first:] if len(ops) - first <= 2 * SHOWN_OPS else (*ops[first : first + 8], *ops[-SHOWN_OPS:]):
-        note = None
-        text = op_text(op, directories)
+        note, remark = None, ""
         if state.cut_bytes is not None and op.n == state.last_op:
             assert isinstance(op, t.Write)
-            note, text = "cut", f"{text}  <-- cut after {state.cut_bytes:,} bytes{_page_end(op, state.cut_bytes)}"
+            note, remark = "cut", f"cut after {state.cut_bytes:,} bytes{_page_end(op, state.cut_bytes)}"
         elif mark_effect and op.n == effect:
-            text = f"{text}  <-- done; recovery does it again"
+            remark = "done; recovery does it again"
         lines.append(
             model.OpLine(
                 n=op.n,
                 op=op.KIND.replace("-", " "),
-                text=text,
+                text=op_text(op, directories),
                 path=getattr(op, "path", ""),
                 to=getattr(op, "to", ""),
                 at=op.at,
                 bytes=len(op.data) if isinstance(op, t.Write) else None,
                 note=note,
+                remark=remark,
                 thread=op.thread,
             )
         )

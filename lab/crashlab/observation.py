@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,6 +42,29 @@ class Answer:
 
     state: str
     steps: tuple[Step, ...]
+
+
+def readable(answer: Answer, root: str) -> Answer:
+    """The answer with the paths in its texts as people know them: relative to ``lab.dir``.
+
+    The root is a temporary folder with another name on every run, so it would also make two reports
+    of one fault differ.
+    """
+
+    def shorter(text: str) -> str:
+        return text.replace(f"{root}/dir/", "").replace(f"{root}/dir", ".").replace(f"{root}/", "~")
+
+    steps = (
+        dataclasses.replace(
+            step,
+            error=shorter(step.error),
+            traceback=shorter(step.traceback),
+            stdout=shorter(step.stdout),
+            stderr=shorter(step.stderr),
+        )
+        for step in answer.steps
+    )
+    return Answer(state=answer.state, steps=tuple(steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ class Progress:
         self._terminal = is_terminal(stream)
         self._started_s = self._shown_s = clock()
         self._phase = ""
+        self._last = ""
         self._drawn = False
 
     def __call__(self, phase: str, done: int, total: int) -> None:
@@ -47,12 +48,13 @@ class Progress:
         if self._quiet:
             return
         now_s = self._clock()
+        amount = f" {done:,} of {total:,}" if total else f" {done:,}" if done else ""
+        self._last = _safe(f"{self._name + ': ' if self._name else ''}{phase}{amount}, {now_s - self._started_s:.0f} s")
         due = now_s - self._shown_s >= (TERMINAL_EVERY_S if self._terminal else PLAIN_EVERY_S)
         if not due and not (self._terminal and phase != self._phase):
             return
         self._shown_s, self._phase = now_s, phase
-        amount = f" {done:,} of {total:,}" if total else f" {done:,}" if done else ""
-        self._show(f"{self._name + ': ' if self._name else ''}{phase}{amount}, {now_s - self._started_s:.0f} s")
+        self._show(self._last)
 
     def close(self) -> None:
         """Take the line off the terminal, so that what follows starts on a clean one."""
@@ -64,12 +66,13 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
         self.close()
+        if error_type is KeyboardInterrupt and self._last:
+            self._stream.write(f"{self._last}, then interrupted\n")
+            self._stream.flush()
 
     def _show(self, text: str) -> None:
-        text = text.encode("ascii", "backslashreplace").decode()
-        text = "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
         if self._terminal:
             columns = shutil.get_terminal_size().columns
             self._stream.write(_ERASE + text[: columns - 1])  # a full line would scroll on some terminals
@@ -77,6 +80,11 @@ class Progress:
         else:
             self._stream.write(text + "\n")
         self._stream.flush()
+
+
+def _safe(text: str) -> str:
+    text = text.encode("ascii", "backslashreplace").decode()
+    return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
 
 
 def is_terminal(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:

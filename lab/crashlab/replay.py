@@ -15,10 +15,11 @@ from crashlab.crash.kill import kill_states
 from crashlab.crash.places import Places
 from crashlab.crash.states import CrashState, state_of
 from crashlab.errors import UsageError
-from crashlab.explore import versions
 from crashlab.findings import Findings
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge, Reference
+from crashlab.observation import readable
+from crashlab.pipeline import versions
 from crashlab.recover.host import Host
 from crashlab.report import model
 from crashlab.settings import resolve
@@ -59,7 +60,7 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
             "steps": [{"step": step, "nothing": reference.nothing.get("error")} for step in steps],
             "timeout_s": float(host.description["timeout_s"]),
         }
-        answer = next(iter(host.recover(iter([request]))))
+        answer = readable(next(iter(host.recover(iter([request])))), trace.root)
     judgement = Judge(reference, policy, Honesty(trace, kill_states(trace))).judge(state, answer)
     findings = Findings(Places(trace))
     findings.add(judgement, answer)

@@ -155,7 +155,7 @@ class Tree:
         try:
             nodes = dict(self.nodes)
             change(nodes, op)
-        except (KeyError, AttributeError) as error:
+        except (KeyError, AttributeError, TypeError) as error:  # no such name or inode; a node of another kind
             text = f"op {op.n} ({op.KIND} {getattr(op, 'path', '')}) does not fit the tree before it: {error!r}"
             raise LabError(text) from error
         return Tree(nodes)
@@ -177,7 +177,13 @@ class Tree:
     @staticmethod
     def from_json(form: Mapping[str, Any]) -> Tree:
         """Read a tree back. Raises KeyError, TypeError or ValueError for anything else."""
-        return Tree({int(inode): _node_from_json(node) for inode, node in form.items()})
+        nodes = {int(inode): _node_from_json(node) for inode, node in form.items()}
+        _directory(nodes, ROOT_INODE)
+        for node in nodes.values():
+            if isinstance(node, Directory) and not nodes.keys() >= set(node.entries.values()):
+                text = "a name leads to an inode that is not there"
+                raise ValueError(text)
+        return Tree(nodes)
 
 
 def describe(node: Node | None) -> str:
@@ -215,24 +221,28 @@ def _parent(nodes: _Nodes, path: str) -> tuple[int, str]:
     *parents, name = path.split("/")
     inode = ROOT_INODE
     for part in parents:
-        directory = nodes[inode]
-        assert isinstance(directory, Directory)
-        inode = directory.entries[part]
+        inode = _directory(nodes, inode).entries[part]
     return inode, name
+
+
+def _directory(nodes: _Nodes, inode: int) -> Directory:
+    node = nodes[inode]
+    if not isinstance(node, Directory):
+        text = f"a {type_name(node)} is in the place of a directory"
+        raise TypeError(text)
+    return node
 
 
 def _bind(nodes: _Nodes, path: str, inode: int, time_ns: int) -> None:
     parent, name = _parent(nodes, path)
-    directory = nodes[parent]
-    assert isinstance(directory, Directory)
+    directory = _directory(nodes, parent)
     nodes[parent] = replace(directory, entries={**directory.entries, name: inode}, mtime_ns=time_ns)
 
 
 def _unbind(nodes: _Nodes, path: str, time_ns: int) -> int:
     """Remove a name. The inode stays in the table: a descriptor may still write to it."""
     parent, name = _parent(nodes, path)
-    directory = nodes[parent]
-    assert isinstance(directory, Directory)
+    directory = _directory(nodes, parent)
     entries = dict(directory.entries)
     inode = entries.pop(name)
     nodes[parent] = replace(directory, entries=entries, mtime_ns=time_ns or directory.mtime_ns)
@@ -254,6 +264,11 @@ def _set(**changes: Callable[[Any, Any], Any]) -> Callable[[_Nodes, Any], None]:
         nodes[op.inode] = replace(node, **{name: value_of(node, op) for name, value_of in changes.items()})
 
     return change
+
+
+def _link(nodes: _Nodes, op: t.Link) -> None:
+    nodes[op.inode]  # a KeyError where no such file was ever made
+    _bind(nodes, op.path, op.inode, op.time_ns)
 
 
 def _rename(nodes: _Nodes, op: t.Rename) -> None:
@@ -281,7 +296,7 @@ _CHANGES: dict[type[t.Op], Callable[[_Nodes, Any], None]] = {
     t.MakeDirectory: _make(lambda op: Directory(mode=op.mode, mtime_ns=op.time_ns)),
     t.MakeSymlink: _make(lambda op: Symlink(op.target, op.time_ns)),
     t.MakeSpecial: _make(lambda op: Special(op.type, op.mode, op.time_ns)),
-    t.Link: lambda nodes, op: _bind(nodes, op.path, op.inode, op.time_ns),
+    t.Link: _link,
     t.Unlink: _remove,
     t.RemoveDirectory: _remove,
     t.Rename: _rename,

@@ -1,11 +1,21 @@
-"""The subjects of the demonstration, naive ones first, by import path."""
+"""The subjects of the demonstration, naive ones first, each with what the lab must find in it."""
 
 from __future__ import annotations
 
-DEMO: tuple[str, ...] = (
-    "longrun.checkpoint.naive_in_place:subject",
-    "longrun.checkpoint.naive_b_only:subject",
-    "longrun.resume.naive_drop_call:subject",
-    "longrun.checkpoint.correct:subject",
-    "longrun.checkpoint.correct:subject_hasty",
+from typing import NamedTuple
+
+
+class Exhibit(NamedTuple):
+    """A subject by its import path, and the kind of violation that it shows; "" for none at all."""
+
+    subject: str
+    kind: str
+
+
+DEMO: tuple[Exhibit, ...] = (
+    Exhibit("longrun.checkpoint.naive_in_place:subject", "stuck"),
+    Exhibit("longrun.checkpoint.naive_b_only:subject", "duplicate-effect"),
+    Exhibit("longrun.resume.naive_drop_call:subject", "duplicate-effect"),
+    Exhibit("longrun.checkpoint.correct:subject", ""),
+    Exhibit("longrun.checkpoint.correct:subject_hasty", ""),
 )

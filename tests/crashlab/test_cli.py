@@ -46,7 +46,7 @@ def explored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Repor
             raise outcome
         return outcome
 
-    monkeypatch.setitem(sys.modules, "crashlab.explore", types.SimpleNamespace(explore=explore))
+    monkeypatch.setitem(sys.modules, "crashlab.pipeline", types.SimpleNamespace(explore=explore))
     return outcomes
 
 
@@ -169,7 +169,7 @@ def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append({"subject": subject, **options})
         return PASS
 
-    monkeypatch.setitem(sys.modules, "crashlab.explore", types.SimpleNamespace(explore=explore))
+    monkeypatch.setitem(sys.modules, "crashlab.pipeline", types.SimpleNamespace(explore=explore))
     given = "--faults kill[cut=byte] --budget full --seed 7 --jobs 2 --recorder python --only kill@7 --out runs"
     cli.main(["check", "m:good", *given.split(), "--quiet"])
     cli.main(["check", "m:good"])
@@ -251,15 +251,41 @@ def test_a_narrow_terminal_gets_narrow_lines(monkeypatch: pytest.MonkeyPatch) ->
 # --- demo ------------------------------------------------------------------------------------------
 
 
+def exhibit(monkeypatch: pytest.MonkeyPatch, **kinds: str) -> None:
+    """Let longrun offer these subjects, each with the kind that it must show."""
+    shown = tuple(types.SimpleNamespace(subject=f"m:{name}", kind=kind) for name, kind in kinds.items())
+    monkeypatch.setitem(sys.modules, "longrun", types.ModuleType("longrun"))
+    monkeypatch.setitem(sys.modules, "longrun.demo", types.SimpleNamespace(DEMO=shown))
+
+
 @pytest.mark.usefixtures("explored")
 def test_the_demo_compares_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The agents of longrun, by name, as one table and then each report."""
-    monkeypatch.setitem(sys.modules, "longrun", types.ModuleType("longrun"))
-    monkeypatch.setitem(sys.modules, "longrun.demo", types.SimpleNamespace(DEMO=("m:bad", "m:good")))
-    assert cli.main(["demo"]) == 1
+    """The agents of longrun, by name, as one table and then each report; as they must come out is success."""
+    exhibit(monkeypatch, bad="lost", good="")
+    assert cli.main(["demo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("subject ")
     assert [line.split()[1] for line in lines[1:3]] == ["VIOLATION", "PASS"]
+
+
+@pytest.mark.usefixtures("explored")
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ({"bad": "duplicate-effect"}, 1),
+        ({"bad": ""}, 1),
+        ({"good": "lost"}, 1),
+        ({"unknown": ""}, 2),
+        ({"unknown": "lost"}, 2),
+    ],
+)
+def test_the_demo_fails_where_an_exhibit_does_not_come_out(
+    kinds: dict[str, str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A naive agent that passes is as bad as a correct one that fails, and is named."""
+    exhibit(monkeypatch, **kinds)
+    assert cli.main(["demo"]) == code
+    assert f"m:{next(iter(kinds))} must show" in capsys.readouterr().err
 
 
 def test_the_demo_without_longrun_is_misuse(

@@ -6,7 +6,7 @@ import os
 import socket
 import stat
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,13 +17,20 @@ from crashlab.content import Content
 from crashlab.errors import LabError
 from crashlab.tree import Directory, File, Node, Special, Symlink, Tree
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 LINUX = sys.platform == "linux"
-raw_name = st.binary(min_size=1, max_size=6).filter(lambda name: not {0, ord("/")} & set(name) and name not in (b".", b".."))
+raw_name = st.binary(min_size=1, max_size=6).filter(
+    lambda name: not {0, ord("/")} & set(name) and name not in (b".", b"..")
+)
 names = (raw_name if LINUX else st.text("abcXYZ-_ 0", min_size=1, max_size=6).map(str.encode)).map(os.fsdecode)
 modes = st.integers(0, 0o777).map(lambda mode: mode | 0o400)
 times = st.integers(0, 2**31).map(lambda seconds: seconds * 10**9 + 123_456_789)
 attributes = (
-    st.dictionaries(st.sampled_from(("user.a", "user.b")), st.binary(max_size=4)).map(lambda each: tuple(sorted(each.items())))
+    st.dictionaries(st.sampled_from(("user.a", "user.b")), st.binary(max_size=4)).map(
+        lambda each: tuple(sorted(each.items()))
+    )
     if LINUX
     else st.just(())
 )

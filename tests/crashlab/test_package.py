@@ -37,17 +37,8 @@ def test_import_loads_no_stage_of_the_lab() -> None:
     assert run(program) == "['crashlab', 'crashlab.errors', 'crashlab.subject']\n"
 
 
-@pytest.mark.parametrize(
-    "before", ["pass", "import crashlab.explore", "from crashlab.explore import check", "import crashlab.cli"]
-)
-def test_explore_is_the_function_whatever_was_imported_before(before: str) -> None:
-    """The module of the same name does not hide it."""
-    after = "from crashlab import explore\nimport crashlab\nprint(explore is crashlab.explore, callable(explore))"
-    assert run(f"{before}\n{after}") == "True True\n"
-
-
 def test_the_command_line_loads_no_stage_before_it_knows_the_command() -> None:
     """``crashlab --help`` is quick."""
     assert (
-        run("import crashlab.cli; print('rich' in sys.modules, 'crashlab.explore' in sys.modules)") == "False False\n"
+        run("import crashlab.cli; print('rich' in sys.modules, 'crashlab.pipeline' in sys.modules)") == "False False\n"
     )

@@ -107,3 +107,12 @@ def test_a_dumb_terminal_is_none() -> None:
     assert is_terminal(Terminal(), {})
     assert not is_terminal(Terminal(), {"TERM": "dumb"})
     assert not is_terminal(io.StringIO(), {})
+
+
+def test_an_interrupt_says_what_was_reached() -> None:
+    """The last amount stays on stderr, also where it was not yet due to be shown."""
+    stream = io.StringIO()
+    with pytest.raises(KeyboardInterrupt), Progress(stream, name="store", clock=lambda: 0.0) as progress:
+        progress("kill", 7, 20)
+        raise KeyboardInterrupt
+    assert stream.getvalue() == "store: kill 7 of 20, 0 s, then interrupted\n"

@@ -31,7 +31,7 @@ def fields_of(op_type: type[t.Op]) -> dict[str, st.SearchStrategy[Any]]:
         if field.name == "value":
             found["value"] = st.none() | st.binary(max_size=5) if op_type is t.SetAttribute else json_values
         elif field.name != "n":
-            found[field.name] = BY_NAME.get(field.name) or BY_TYPE[str(field.type)]
+            found[field.name] = BY_NAME[field.name] if field.name in BY_NAME else BY_TYPE[str(field.type)]
     return found
 
 
@@ -67,7 +67,7 @@ def test_a_trace_survives_json(trace: t.Trace) -> None:
 @pytest.mark.parametrize("kind", sorted(t.OP_TYPES))
 def test_every_kind_is_known_by_its_name(kind: str) -> None:
     """The table of kinds holds each type of op under its own name."""
-    assert t.OP_TYPES[kind].KIND == kind
+    assert kind == t.OP_TYPES[kind].KIND
 
 
 def test_no_kind_of_op_is_forgotten() -> None:
@@ -94,7 +94,14 @@ def test_the_digest_leaves_out_times_and_nothing_else() -> None:
         return dataclasses.replace(TRACE, ops=(TRACE.ops[0], changed)).digest
 
     assert digest(time_ns=99) == TRACE.digest
-    others = [digest(data=b"y"), digest(offset=1), digest(path="b"), digest(inode=2), digest(sync="all"), digest(at="f:1")]
+    others = [
+        digest(data=b"y"),
+        digest(offset=1),
+        digest(path="b"),
+        digest(inode=2),
+        digest(sync="all"),
+        digest(at="f:1"),
+    ]
     assert len({TRACE.digest, *others}) == 7
 
 

@@ -111,7 +111,13 @@ def test_a_name_op_sets_the_time_of_its_directory() -> None:
 
 def test_events_and_barriers_change_nothing() -> None:
     """They are ops without an effect on files."""
-    barriers = [op(t.Fsync, "b", 2), (t.Sync, {}), (t.Ack, {}), (t.Effect, {"name": "mail"}), (t.SavePoint, {"name": "x"})]
+    barriers = [
+        op(t.Fsync, "b", 2),
+        (t.Sync, {}),
+        (t.Ack, {}),
+        (t.Effect, {"name": "mail"}),
+        (t.SavePoint, {"name": "x"}),
+    ]
     assert apply(*barriers, tree=SMALL) is SMALL
 
 
@@ -139,13 +145,15 @@ def test_applying_shares_and_never_changes_the_tree_before() -> None:
         op(t.Link, "new", 99),
         op(t.Truncate, "d", 1, size=0),
         op(t.Chmod, "none", 99, mode=0),
+        op(t.Chmod, "l", 4, mode=0),
     ],
     ids=lambda wrong: f"{wrong[0].KIND} {wrong[1]['path']}",
 )
 def test_an_op_that_does_not_fit_is_refused(wrong: tuple[type[t.Op], dict[str, Any]]) -> None:
     """Where a recording missed something, the next op says so instead of making up a tree."""
+    tree = apply((t.MakeSymlink, {"path": "l", "inode": 4, "target": "d"}), tree=SMALL)
     with pytest.raises(LabError, match="does not fit the tree before it"):
-        apply(wrong, tree=SMALL)
+        apply(wrong, tree=tree)
 
 
 # --- looking ---------------------------------------------------------------------------------------
@@ -221,7 +229,9 @@ def test_every_kind_of_node_has_a_name_and_a_description() -> None:
 
 # --- JSON ------------------------------------------------------------------------------------------
 
-names = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
+names = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=4).filter(
+    lambda name: name not in (".", "..")
+)
 modes = st.integers(0, 0o7777)
 times = st.integers(0, 2**62)
 attributes = st.dictionaries(st.just("user.") | st.just("user.x"), st.binary(max_size=3)).map(
@@ -253,7 +263,19 @@ def test_a_tree_survives_json(tree: Tree) -> None:
     assert back.digest == tree.digest
 
 
-@pytest.mark.parametrize("form", [{"0": {}}, {"0": {"type": "door", "mtime_ns": 0}}, {"x": {}}, {"0": {"type": "file"}}])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"0": {}},
+        {"x": {}},
+        {"0": {"type": "file"}},
+        {"0": {"type": "door", "mtime_ns": 0}},
+        {"0": {"type": "fifo", "mtime_ns": 0, "mode": 0}},
+        {"0": {"type": "directory", "mtime_ns": 0, "mode": 0, "entries": {"a": 1}}},
+    ],
+    ids=str,
+)
 def test_what_is_no_tree_is_refused(form: dict[str, Any]) -> None:
     """A damaged form raises one of three errors, which the trace turns into a message."""
     with pytest.raises((KeyError, TypeError, ValueError)):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from longrun.checkpoint.correct import load, save
 from longrun.errors import Damaged
 from longrun.messages import user

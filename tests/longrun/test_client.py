@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from longrun.client import ClientModel
 from longrun.errors import ApiError
 from longrun.fake_api import FakeApi
@@ -13,7 +14,7 @@ from longrun.messages import normalised, user
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_http_and_in_process_give_the_same_transcript(desk: Any, tmp_path: Any, streaming: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_http_and_in_process_give_the_same_transcript(desk: Any, tmp_path: Any, streaming: bool) -> None:
     """The whole run over HTTP equals the run in this process, but for ids; and so does what it cost."""
     near = desk.agent().start()
     far_desk = type(desk)(tmp_path / "far")
@@ -27,7 +28,7 @@ def test_http_and_in_process_give_the_same_transcript(desk: Any, tmp_path: Any, 
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_an_error_of_the_server_is_an_api_error(streaming: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_an_error_of_the_server_is_an_api_error(streaming: bool) -> None:
     """The client's own exception becomes the one that the loop knows from the server in this process."""
     with serve(FakeApi()) as base_url, ClientModel.at(base_url).client as client:
         broken = {"model": "m", "max_tokens": 9, "messages": [user("")]}

@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
+
 from longrun.errors import ApiError
 from longrun.fake_api import FakeApi, random_id
 from longrun.messages import normalised, tool_result, tool_uses, user

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
+
 from longrun.fake_api import FakeApi
 from longrun.fake_http import serve
 from longrun.messages import user
@@ -27,9 +28,7 @@ def served() -> Iterator[tuple[FakeApi, str]]:
 
 def ask(base_url: str, *messages: Any, **options: Any) -> Any:
     with anthropic.Anthropic(base_url=base_url, api_key="x", max_retries=0) as client:
-        answer = client.messages.create(
-            model="m", max_tokens=9, tools=DEFINITIONS, messages=list(messages), **options
-        )
+        answer = client.messages.create(model="m", max_tokens=9, tools=DEFINITIONS, messages=list(messages), **options)
         return list(answer) if options.get("stream") else answer
 
 
@@ -48,9 +47,10 @@ def test_streaming_and_plain_answers_say_the_same(served: tuple[FakeApi, str]) -
     """The client's own parsing finds the same blocks, stop reason and usage either way."""
     api, base_url = served
     plain = ask(base_url, user("go"))
-    with anthropic.Anthropic(base_url=base_url, api_key="x") as client, client.messages.stream(
-        model="m", max_tokens=9, tools=DEFINITIONS, messages=[user("go")]
-    ) as stream:
+    with (
+        anthropic.Anthropic(base_url=base_url, api_key="x") as client,
+        client.messages.stream(model="m", max_tokens=9, tools=DEFINITIONS, messages=[user("go")]) as stream,
+    ):
         streamed = stream.get_final_message()
     assert [block.type for block in streamed.content] == ["text", "tool_use"]
     assert streamed.content[0].text == plain.content[0].text
@@ -70,9 +70,7 @@ def test_a_stream_has_the_events_of_the_api_in_order(served: tuple[FakeApi, str]
 @pytest.mark.parametrize(
     ("path", "body", "status"), [("/v1/else", b"{}", 404), ("/v1/messages", b"{", 400), ("/v1/messages", b"[]", 400)]
 )
-def test_other_requests_get_an_error_object(
-    served: tuple[FakeApi, str], path: str, body: bytes, status: int
-) -> None:
+def test_other_requests_get_an_error_object(served: tuple[FakeApi, str], path: str, body: bytes, status: int) -> None:
     """An unknown path is 404, a body that is no request 400, both in the API's shape."""
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(urllib.request.Request(served[1] + path, data=body, method="POST"))  # noqa: S310 - http

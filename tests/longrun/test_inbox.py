@@ -6,6 +6,7 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from longrun.inbox import BODY_BYTES, make_inbox
 
 SEEDS = st.integers(1, 10_000)

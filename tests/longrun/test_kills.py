@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from longrun.errors import ApiError
 from longrun.fake_api import FakeApi
 from longrun.fake_http import serve
@@ -42,14 +43,16 @@ def doubled(rows: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("persona", "options"),
-    [("careful", ["1"]), ("hasty", ["3"]), ("careful", ["3", "nested"]), ("hasty", ["3", "nested"])],
+    [("careful", []), ("hasty", []), ("careful", ["nested"]), ("hasty", ["nested"])],
 )
 def test_a_kill_at_any_step_costs_nothing_but_an_honest_unknown(
-    tmp_path: Path, program_environment: dict[str, str], persona: str, options: list[str]
+    quick_path: Path, program_environment: dict[str, str], persona: str, options: list[str], budget_examples: int
 ) -> None:
     """Killed anywhere, once or twice, and resumed: every effect once, or one page left to a person."""
-    rows = kill_everywhere(program_environment, tmp_path / "run", "longrun.checkpoint.correct", persona, *options)
-    assert len(rows) > 200 // int(options[0])
+    stride = 1 if budget_examples > 100 else 3  # by threes every kind of step is met; the full profile takes all
+    correct, place = "longrun.checkpoint.correct", quick_path / "run"
+    rows = kill_everywhere(program_environment, place, correct, persona, str(stride), *options)
+    assert len(rows) > 200 // stride
     assert any(row["inside"] for row in rows)
     for row in rows:
         at = f"step {row['step']}, inside: {row['inside']}"
@@ -66,10 +69,10 @@ def test_a_kill_at_any_step_costs_nothing_but_an_honest_unknown(
 
 @pytest.mark.parametrize("module", ["longrun.checkpoint.naive_b_only", "longrun.resume.naive_drop_call"])
 def test_a_naive_harness_is_caught_by_real_kills_too(
-    tmp_path: Path, program_environment: dict[str, str], module: str
+    quick_path: Path, program_environment: dict[str, str], module: str
 ) -> None:
     """The same kills make it send a reply and ring a page twice: the test above can fail."""
-    rows = kill_everywhere(program_environment, tmp_path / "run", module, "careful", "1")
+    rows = kill_everywhere(program_environment, quick_path / "run", module, "careful", "1")
     assert set(doubled(rows)) == {"send_reply", "page_oncall"}
 
 
@@ -104,38 +107,36 @@ class Http:
         return dict(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("persona", ["careful", "hasty"])
+PAGE_TO_DECIDE = [["page_oncall", {"ticket": "T-101", "summary": "Checkout is down"}]]
+
+
 @pytest.mark.parametrize(
-    ("place", "status"),
+    ("persona", "places", "unknown"),
     [
-        ("save:6", "done"),  # inside A of turn 3
-        ("saved:16", "done"),  # after A of turn 5, before any of its acts
-        ("effect:set_label#3", "done"),
-        ("effect:open_case#1", "done"),
-        ("effect:send_reply#2", "done"),
-        ("effect:page_oncall#1", "waiting"),
-        ("save:20", "done"),  # inside B of turn 5
+        # Inside A of turn 3 (save 6) or after A of turn 5 (save 15); then right after effects, one death per process.
+        ("careful", ["save:6", "effect:set_label#3", "effect:open_case#1", "effect:send_reply#2"], []),
+        ("careful", ["effect:page_oncall#1"], PAGE_TO_DECIDE),
+        ("hasty", ["saved:15", "effect:send_reply#1", "effect:page_oncall#1"], PAGE_TO_DECIDE),
     ],
 )
 def test_the_agent_with_the_real_client_survives_sigkill(
-    desk: Any, program_environment: dict[str, str], place: str, status: str, persona: Any
+    desk: Any, program_environment: dict[str, str], persona: Any, places: list[str], unknown: list[Any]
 ) -> None:
-    """Killed at the place and resumed over HTTP: each effect once, no request refused, none uncounted."""
+    """Killed at the places, one after the other, and resumed over HTTP: each effect once, no request refused."""
     api = FakeApi(persona)
     with serve(api) as base_url:
         agent = Http(desk, program_environment, base_url)
-        agent.killed_at(place)
+        for place in places:
+            agent.killed_at(place)
         before = len(desk.outside.effects)
         last = agent.resumed()
-        asked = len(api.exchanges)
-        assert agent.resumed() == last
-    assert last["status"] == status
+    assert last["status"] == ("waiting" if unknown else "done")
+    assert last["unknown"] == unknown
     effects = Counter(f"{each.name} {each.detail}" for each in desk.outside.effects if each.counted)
     assert set(effects.values()) == {ONCE}
-    assert len(effects) == 9 > before
+    assert len(effects) == 9
+    assert before < len(desk.outside.effects)
     assert api.refusals == []
-    assert len(api.exchanges) == asked
-    assert last["unknown"] == ([["page_oncall", {"ticket": "T-101", "summary": "Checkout is down"}]] * (status != "done"))
 
 
 def test_a_transcript_that_lost_a_result_is_refused_over_http(desk: Any) -> None:

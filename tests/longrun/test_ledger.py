@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from longrun.errors import Damaged
 from longrun.ledger import LEDGER_NAME, Ledger, Record
 

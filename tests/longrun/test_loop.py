@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+
 from longrun.checkpoint import correct
 from longrun.errors import ApiError, Damaged, HistoryExists, IncompleteResponse
 from longrun.fake_api import FakeApi
@@ -280,7 +281,7 @@ def test_an_unknown_page_named_again_is_blocked(desk: Any) -> None:
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_an_unknown_reply_named_again_is_looked_up(desk: Any, happened: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_an_unknown_reply_named_again_is_looked_up(desk: Any, happened: bool) -> None:
     """Found: taken as done. Absent: sent now. Either way once, and the run is done."""
     if happened:
         desk.world.send_reply(**REPLY)
@@ -294,7 +295,7 @@ def test_an_unknown_reply_named_again_is_looked_up(desk: Any, happened: bool) ->
 
 
 @pytest.mark.parametrize(("happened", "status"), [(True, "done"), (False, "waiting")])
-def test_at_the_end_the_world_is_asked_about_what_is_unknown(desk: Any, happened: bool, status: str) -> None:  # noqa: FBT001 - a parameter of the test
+def test_at_the_end_the_world_is_asked_about_what_is_unknown(desk: Any, happened: bool, status: str) -> None:
     """A reply that the model never named again: found is done, absent waits for a person."""
     if happened:
         desk.world.send_reply(**REPLY)

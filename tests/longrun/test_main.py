@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from longrun.__main__ import main
 
 if TYPE_CHECKING:

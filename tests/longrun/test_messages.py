@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from longrun import messages as m
 from longrun.errors import InvalidTranscript
 from longrun.fake_api import FakeApi

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from longrun.loop import BLOCKED_TEXT, UNKNOWN_TEXT
 from longrun.messages import tool_result, tool_uses
 from longrun.personas import PERSONAS, Persona, next_turn

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from longrun.checkpoint.correct import HARNESS
 from longrun.errors import Damaged, UnsupportedVersion
 from longrun.messages import canonical, user
@@ -23,8 +24,12 @@ PATH = Path("checkpoint.json")
 def saves(desk: Any) -> list[Checkpoint]:
     """Every checkpoint that a run saves."""
     saved: list[Checkpoint] = []
-    harness = replace(HARNESS, save=lambda directory, each: (saved.append(each), HARNESS.save(directory, each))[1])
-    desk.agent(harness=harness).start()
+
+    def save(directory: Path, checkpoint: Checkpoint) -> None:
+        saved.append(checkpoint)
+        HARNESS.save(directory, checkpoint)
+
+    desk.agent(harness=replace(HARNESS, save=save)).start()
     return saved
 
 

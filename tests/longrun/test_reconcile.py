@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from longrun.ledger import Record
 from longrun.messages import user
 from longrun.protocol import Checkpoint, OpenCall
@@ -52,7 +53,12 @@ ROWS: list[tuple[str, Nature, dict[str, Any], Decision]] = [
     ("started", "read-only", {"attempts": 1, "started": True}, Decision.RUN),
     ("started", "idempotent", {"attempts": 1, "started": True}, Decision.RUN),
     ("started", "non-idempotent", {"attempts": 1, "started": True}, Decision.RECORD_UNKNOWN),
-    ("started, look-up", "non-idempotent", {"attempts": 1, "started": True, "can_look_up": True}, Decision.RECORD_UNKNOWN),
+    (
+        "started, look-up",
+        "non-idempotent",
+        {"attempts": 1, "started": True, "can_look_up": True},
+        Decision.RECORD_UNKNOWN,
+    ),
     ("not started", "read-only", {}, Decision.RUN),
     ("not started", "idempotent", {}, Decision.RUN),
     ("not started", "non-idempotent", {}, Decision.RUN),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from longrun.errors import IncompleteResponse
 from longrun.stream import assemble, events_of
 

@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from crashlab.errors import Violation
 from crashlab.lab import Lab
 from crashlab.subject import Subject
@@ -37,8 +38,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(quick_path: Path) -> Bench:
+    return Bench(quick_path)
 
 
 def ended(bench: Bench, subject: Subject) -> Any:
@@ -48,7 +49,7 @@ def ended(bench: Bench, subject: Subject) -> Any:
     return end
 
 
-@pytest.mark.parametrize("path", DEMO)
+@pytest.mark.parametrize("path", [exhibit.subject for exhibit in DEMO])
 def test_each_subject_of_the_demonstration_runs_and_checks(bench: Bench, path: str) -> None:
     """Uncrashed, naive ones too reach the end and pass their check: only a crash shows the fault."""
     module, _, name = path.partition(":")
@@ -63,8 +64,9 @@ def test_each_subject_of_the_demonstration_runs_and_checks(bench: Bench, path: s
 
 
 def test_the_demonstration_shows_the_naive_first() -> None:
-    """Three naive subjects, then the correct one with either model."""
-    assert ["naive" in path for path in DEMO] == [True, True, True, False, False]
+    """Three naive subjects with what is wrong with them, then the correct one with either model."""
+    assert ["naive" in exhibit.subject for exhibit in DEMO] == [True, True, True, False, False]
+    assert [bool(exhibit.kind) for exhibit in DEMO] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("subject", [correct.subject, correct.subject_hasty, resume_correct.subject])
@@ -78,12 +80,12 @@ def test_what_the_lab_is_told(bench: Bench, subject: Subject) -> None:
     assert set(kinds) == set(EVENTS)
 
 
-def test_two_runs_end_equal_and_do_the_same(tmp_path: Path) -> None:
+def test_two_runs_end_equal_and_do_the_same(quick_path: Path) -> None:
     """Ids and keys differ between runs; the end and the effects do not."""
     benches = []
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        benches.append(Bench(tmp_path / name))
+        (quick_path / name).mkdir()
+        benches.append(Bench(quick_path / name))
     ends = [correct.subject.run(bench.lab) for bench in benches]
     assert ends[0] == ends[1]
     effects = [[(each.name, each.detail) for each in bench.lab.effects] for bench in benches]

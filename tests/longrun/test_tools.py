@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from longrun.errors import InvalidInput
 from longrun.tools import DEFINITIONS, TOOLS, act_key, args_digest
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from crashlab.lab import Lab
 from longrun.errors import InvalidInput
 from longrun.inbox import make_inbox

@@ -26,7 +26,6 @@ _NOTE_COLUMN = 50
 _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
 _UNKNOWN = "recovery reported unknown"
 _WHEN = ("before the crash", "recovery", _UNKNOWN)
-_NOTE_SIGN = "  <-- "
 _TRACEBACK = "Traceback (most recent call last):"
 _CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
 
@@ -93,7 +92,7 @@ def _telling(ops: Sequence[OpLine]) -> list[OpLine]:
     if len(ops) <= _OPS_AT_MOST:
         return list(ops)
     kept = set(range(len(ops) - _OPS_AT_MOST // 2, len(ops)))
-    noted = [position for position, op in enumerate(ops) if op.note]
+    noted = [position for position, op in enumerate(ops) if op.note or op.remark]
     for position in noted[-_OPS_AT_MOST // 4 :]:
         kept |= set(range(max(position - _OPS_BEFORE_A_NOTE, 0), position + 1))
     return [ops[position] for position in sorted(kept)]
@@ -122,12 +121,11 @@ def _words(kind: str) -> str:
 
 def _note(finding: Finding, op: OpLine) -> tuple[str, str]:
     """The text of an op, and the remark that stands behind it."""
-    text, sign, remark = op.text.rpartition(_NOTE_SIGN)
-    if sign:
-        return text, remark
+    if op.remark:
+        return op.text, op.remark
     if op.note == "cut" and (match := re.search(r"\+(\d+)$", finding.id)):
         return op.text, f"cut after {count(int(match[1]), 'byte')}"
-    return op.text, {"lost": "never reached the disk"}.get(op.note or "", op.note or "")
+    return op.text, {"lost": "never reached the disk"}.get(op.note or "", "")
 
 
 # --- what was left, and what recovery did ----------------------------------------------------------

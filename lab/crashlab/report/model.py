@@ -146,8 +146,8 @@ class Control:
 
 @dataclass(frozen=True, kw_only=True)
 class OpLine:
-    """One op of a finding, ready to be shown. ``text`` is the whole line; ``note`` is ``lost``, ``cut``
-    or None."""
+    """One op of a finding, ready to be shown. ``text`` is what it did; ``note`` is ``lost``, ``cut`` or
+    None; ``remark`` says in words what this op has to do with the finding."""
 
     n: int
     op: str
@@ -157,6 +157,7 @@ class OpLine:
     at: str = ""
     bytes: int | None = None
     note: str | None = None
+    remark: str = ""
     thread: int = 0
 
 

@@ -12,7 +12,7 @@ from crashlab.recover.host import Host
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crashlab.observation import RawRecording, Step
+    from crashlab.observation import Answer, RawRecording, Step
 
 
 def write_one(lab: Any) -> str:
@@ -38,6 +38,13 @@ def request(trace: t.Trace, *, steps: int = 1, timeout_s: float = 20.0) -> dict[
         "steps": [{"step": name} for name in names],
         "timeout_s": timeout_s,
     }
+
+
+def end_of(answer: Answer) -> Any:
+    """What the first step of an answer returned."""
+    value = answer.steps[0].value
+    assert value is not None, answer
+    return value["end"]
 
 
 def recover(resume: Callable[[Any], Any], *, timeout_s: float = 20.0, **options: Any) -> Step:

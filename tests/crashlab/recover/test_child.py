@@ -17,7 +17,7 @@ from crashlab import Subject, UsageError
 from crashlab import trace as t
 from crashlab.recover import travel
 from crashlab.recover.host import Host
-from tests.crashlab.recover.one_step import record, recorded, recover, request, write_one
+from tests.crashlab.recover.one_step import end_of, record, recorded, recover, request, write_one
 
 
 def test_threads_and_atexit_run_before_the_end() -> None:
@@ -61,17 +61,15 @@ def test_environment_of_a_step() -> None:
     with Host(travel.pack(subject), env={"FROM_HOST": "yes"}) as host:
         (answer,) = host.recover([request(recorded(host))])
         root = host.root
-    assert answer.steps[0].value == {
-        "end": {
-            "session": True,
-            "interrupt": True,
-            "terminate": True,
-            "mask": 0o022,
-            "places": ["/home", "/tmp", "/dir"],
-            "fixed": ["0", "1", f"{root}/dir:{root}/tmp"],
-            "input": "",
-            "cwd": os.getcwd(),
-        }
+    assert end_of(answer) == {
+        "session": True,
+        "interrupt": True,
+        "terminate": True,
+        "mask": 0o022,
+        "places": ["/home", "/tmp", "/dir"],
+        "fixed": ["0", "1", f"{root}/dir:{root}/tmp"],
+        "input": "",
+        "cwd": os.getcwd(),
     }
 
 
@@ -104,7 +102,7 @@ def test_interpreter_mode_gives_the_same_answers() -> None:
         assert host.mode == "interpreter"
     assert [op.KIND for op in trace.ops] == ["create", "write"]
     first, second = answer.steps
-    assert (first.how, first.value, len(first.events)) == ("returned", {"end": "content"}, 1)
+    assert (first.how, end_of(answer), len(first.events)) == ("returned", "content", 1)
     assert (second.how, [op.counted for op in second.events]) == ("hang", [False])  # type: ignore[attr-defined]
     assert (killed.how, [op.KIND for op in killed.ops]) == ("signal", ["create"])
 
@@ -116,7 +114,7 @@ def test_a_control_in_fresh_interpreters_beside_the_forked_way() -> None:
         (forked,) = host.recover([request(trace)])
         (fresh,) = host.recover_fresh([request(trace)])
         assert host.mode == "isolated"
-    assert forked.steps[0].value == fresh.steps[0].value == {"end": "content"}
+    assert end_of(forked) == end_of(fresh) == "content"
 
 
 @pytest.mark.parametrize("module", ["starts_a_thread", "starts_a_thread_late"])
@@ -126,7 +124,7 @@ def test_a_subject_that_starts_threads_is_never_forked(module: str) -> None:
         trace = recorded(host)
         assert host.mode == "interpreter"
         (answer,) = host.recover([request(trace)])
-    assert answer.steps[0].value == {"end": "written"}
+    assert end_of(answer) == "written"
 
 
 def test_an_end_without_a_json_form_is_the_subjects_mistake() -> None:

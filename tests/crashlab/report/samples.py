@@ -43,7 +43,7 @@ DUPLICATE = Finding(
     ops=(
         OpLine(n=5, op="fsync", text=".", path="."),
         OpLine(n=6, op="save point", text="B"),
-        OpLine(n=7, op="effect", text="mail to=ada", note="done; nothing on disk knows", at="agent.py:31"),
+        OpLine(n=7, op="effect", text="mail to=ada", remark="done; nothing on disk knows", at="agent.py:31"),
     ),
     fault_line="killed",
     disk=(

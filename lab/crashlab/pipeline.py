@@ -25,6 +25,7 @@ from crashlab.errors import Unmeasured, Violation
 from crashlab.findings import Findings, matrix
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
+from crashlab.observation import readable
 from crashlab.recover import travel
 from crashlab.recover.host import Host
 from crashlab.reference import RECORDED_RUN_FACTOR, Recorded, learn_nothing, record_twice
@@ -204,8 +205,8 @@ class _Exploration:
         honesty = Honesty(trace, kill_states(trace))
         judge = Judge(recorded.reference, self._asked.policy_of(fault.name), honesty)
         total = sum(1 for _ in self._states(fault, trace))
-        for done, answer in enumerate(self._host.recover(self._requests(fault, recorded, tally)), start=1):
-            state = state_of(trace, answer.state)
+        for done, raw in enumerate(self._host.recover(self._requests(fault, recorded, tally)), start=1):
+            state, answer = state_of(trace, raw.state), readable(raw, trace.root)
             judgement = judge.judge(state, answer)
             tally.judged[state.digest] = judgement.verdict, judgement.kind
             findings.add(judgement, answer)
