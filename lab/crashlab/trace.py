@@ -337,13 +337,22 @@ def op_to_json(op: Op) -> dict[str, Any]:
     {'op': 'write', 'n': 1, 'path': 'dir/a', 'inode': 5, 'offset': 0, 'data': {'base64': 'aGk='}}
     """
     form: dict[str, Any] = {"op": op.KIND}
-    for each in dataclasses.fields(op):
-        value = getattr(op, each.name)
-        default = each.default_factory() if each.default_factory is not dataclasses.MISSING else each.default
+    for name, default in _DEFAULTS[type(op)]:
+        value = getattr(op, name)
         if value == default and type(value) is type(default):
             continue
-        form[each.name] = {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+        form[name] = {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
     return form
+
+
+_DEFAULTS: dict[type[Op], tuple[tuple[str, Any], ...]] = {
+    op_type: tuple(
+        (each.name, each.default_factory() if each.default_factory is not dataclasses.MISSING else each.default)
+        for each in dataclasses.fields(op_type)
+    )
+    for op_type in OP_TYPES.values()
+}
+"""Each field of each type with its default, looked up once: every op of every recovery asks."""
 
 
 def op_from_json(form: Mapping[str, Any]) -> Op:

@@ -18,7 +18,7 @@ from longrun.errors import Damaged, HistoryExists, InvalidInput
 from longrun.ledger import LEDGER_NAME, Ledger, Record
 from longrun.messages import text_of, tool_result, tool_uses, user
 from longrun.model import require_complete
-from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
+from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
 from longrun.resume.reconcile import Decision, Evidence, begun_before
 from longrun.tools import DEFINITIONS, TOOLS, act_key, args_digest
 
@@ -67,10 +67,10 @@ class Agent:
 
     def start(self, task: str = TASK) -> Checkpoint:
         """Run from the beginning to the end. Raises HistoryExists over a stored run."""
-        for name in (self.harness.load(self.directory) and "checkpoint", self._ledger_exists() and LEDGER_NAME):
-            if name:
-                text = f"{self.directory} holds a run already ({name}): resume it, or take another directory"
-                raise HistoryExists(text)
+        held = [name for name in (CHECKPOINT_NAME, LEDGER_NAME) if (self.directory / name).exists()]
+        if held:
+            text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
+            raise HistoryExists(text)
         return self._go_on(None, task)
 
     def resume(self, task: str = TASK) -> Checkpoint:
@@ -87,8 +87,11 @@ class Agent:
     # --- opening -------------------------------------------------------------------------------
 
     def _go_on(self, saved: Checkpoint | None, task: str) -> Checkpoint:
-        self._open(saved, task)
+        self.opened = saved
+        self._ledger = self._begin(task) if saved is None else self._open_ledger(saved)
         try:
+            if saved is not None:
+                self._reopen(saved)
             while not self._state.finished:
                 if self._state.pending_tool_use:
                     self._answer_calls()
@@ -98,26 +101,24 @@ class Agent:
         finally:
             self._ledger.close()
 
-    def _ledger_exists(self) -> bool:
-        return (self.directory / LEDGER_NAME).exists()
-
-    def _open(self, saved: Checkpoint | None, task: str) -> None:
+    def _begin(self, task: str) -> Ledger:
+        """The first save, and an empty ledger; a kill between them leaves save number 1 alone."""
         path = self.directory / LEDGER_NAME
-        self.opened = saved
-        if saved is None:
-            if self._ledger_exists():
-                raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
-            files.remove_temporary(self.directory)
-            run_id = f"run-{os.urandom(8).hex()}"
-            self._state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
-            self._save("R")
-            self._ledger = Ledger.create(path)
-            return
-        # Only the very first save happens before the ledger is there; later it can only have been lost.
-        if saved.seq == 1 and not self._ledger_exists():
-            self._ledger = Ledger.create(path)
-        else:
-            self._ledger = Ledger.open(path, seen=saved.ledger_seen)
+        if path.exists():
+            raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
+        files.remove_temporary(self.directory)
+        run_id = f"run-{os.urandom(8).hex()}"
+        self._state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
+        self._save("R")
+        return Ledger.create(path)
+
+    def _open_ledger(self, saved: Checkpoint) -> Ledger:
+        path = self.directory / LEDGER_NAME
+        if saved.seq == 1 and not path.exists():  # later it can only have been lost
+            return Ledger.create(path)
+        return Ledger.open(path, seen=saved.ledger_seen)
+
+    def _reopen(self, saved: Checkpoint) -> None:
         files.remove_temporary(self.directory)
         files.sync_directory(self.directory)  # the name that was read may be in the page cache only
         self._state = saved
@@ -125,7 +126,7 @@ class Agent:
             self._save("R", self.harness.reopen(saved))
 
     def _save(self, point: str, state: Checkpoint | None = None) -> None:
-        """Make ``state`` the state, and durable if saves of this kind are made."""
+        """Make ``state`` the state, and durable where saves of this kind are made."""
         now = state or self._state
         kind = point.rpartition(".")[2]
         if kind not in self.harness.save_points:
@@ -186,7 +187,7 @@ class Agent:
     def _settle(self) -> None:
         """At the end: acts that were unknown, but that the world can tell of, are recorded as done."""
         for record in self._ledger.unknown():
-            found = self._look_up(TOOLS[record.tool], self._input_of(record))
+            found = self._look_up(record, self._input_of(record))
             if found is not None:
                 self._append(replace(record, outcome="done", result=found), "settled")
 
@@ -219,31 +220,32 @@ class Agent:
             return tool_result(call.id, str(error), is_error=True)
         place = f"turn{self._state.turns}.tool{index + 1}"
         record = self._ledger.latest(call.key) if call.key is not None else None
-        decision = self.harness.decide(
-            Evidence(
-                nature=tool.nature,
-                attempts=begun_before(call),
-                started=call.started,
-                record=record,
-                same_input=record is None or record.args_digest == args_digest(call.input),
-                can_look_up=tool.find is not None,
-            )
+        evidence = Evidence(
+            nature=tool.nature,
+            attempts=begun_before(call),
+            started=call.started,
+            record=record,
+            same_input=record is None or record.args_digest == args_digest(call.input),
+            can_look_up=tool.find is not None,
         )
-        return self._carry_out(decision, call, tool, record, place)
+        return self._carry_out(call, tool, evidence, place)
 
-    def _carry_out(self, decision: Decision, call: OpenCall, tool: Tool, record: Record | None, place: str) -> Block:
-        if decision is Decision.LOOK_UP:
-            found = self._look_up(tool, call.input)
-            if found is None:
-                decision = Decision.RUN
-            else:
-                return self._recorded(call, "done", found, place)
-        match decision:
+    def _carry_out(self, call: OpenCall, tool: Tool, evidence: Evidence, place: str) -> Block:
+        record = evidence.record
+        match self.harness.decide(evidence):
             case Decision.RUN:
                 return self._run(call, tool, place)
             case Decision.REUSE:
                 assert record is not None
                 return tool_result(call.id, record.result)
+            case Decision.LOOK_UP:
+                assert record is not None
+                # What may have been done is what was recorded: the model may have found other words since.
+                found = self._look_up(record, call.input if evidence.same_input else self._input_of(record))
+                if found is None:
+                    return self._run(call, tool, place)
+                self._append(replace(record, outcome="done", result=found), f"{place}.ledger")
+                return self._carry_out(call, tool, replace(evidence, record=self._ledger.latest(record.key)), place)
             case Decision.RECORD_UNKNOWN:
                 return self._recorded(call, "unknown", UNKNOWN_TEXT, place)
             case Decision.GIVE_UP:
@@ -264,8 +266,9 @@ class Agent:
         result = tool.run(self.world, call.input, call.key)
         return self._recorded(call, "done", result, place)
 
-    def _look_up(self, tool: Tool, call_input: dict[str, Any]) -> str | None:
-        return None if tool.find is None else tool.find(self.world, call_input)
+    def _look_up(self, record: Record, act_input: dict[str, Any]) -> str | None:
+        find = TOOLS[record.tool].find
+        return None if find is None else find(self.world, act_input)
 
     def _recorded(self, call: OpenCall, outcome: Outcome, result: str, place: str) -> Block:
         assert call.key is not None

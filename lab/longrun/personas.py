@@ -25,6 +25,7 @@ PERSONAS: tuple[Persona, ...] = ("careful", "hasty")
 
 _UNKNOWN = "outcome unknown"  # the words by which a model understands that a call may or may not have been done
 
+_REFUND = re.compile(r"give (\d+) yen back")
 _THANKS = ("Thank you for writing.", "Thanks for telling us.", "We are sorry for the trouble.")
 
 
@@ -71,7 +72,7 @@ class _Ticket:
 
     @property
     def refund_yen(self) -> int:
-        found = re.search(r"give (\d+) yen back", self.text)
+        found = _REFUND.search(self.text)
         return int(found[1]) if found else 0
 
 
@@ -132,7 +133,8 @@ def _take(reading: _Reading, call: _Answered) -> None:
             ticket, _, subject = line.partition(" ")
             reading.tickets[ticket] = _Ticket(ticket, subject)
     elif call.name == "read_ticket":
-        reading.tickets[call.input["ticket"]].text = call.text
+        ticket = call.input["ticket"]
+        reading.tickets.setdefault(ticket, _Ticket(ticket, "")).text = call.text
 
 
 def _unread(reading: _Reading) -> list[Named]:

@@ -151,8 +151,6 @@ def decode(data: bytes, path: Path) -> Checkpoint:
         raise Damaged(path, "the checksum does not fit the contents")
     del form["checksum"]
     _check_types(form, _TYPES, path, "the checkpoint")
-    if version != VERSION:
-        raise Damaged(path, f"version is {version!r}, not {VERSION}")
     checkpoint = _build(form, path)
     _check_sense(checkpoint, path)
     return checkpoint

@@ -164,3 +164,19 @@ def test_a_failed_append_leaves_the_old_ledger(path: Path, call: str, monkeypatc
     ledger.append(fourth)
     ledger.close()
     assert opened(path, seen=4) == [1, 2, 3, 4]
+
+
+def test_an_opening_that_cannot_sync_raises(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read must be durable before it is used: a failing disk stops the opening, and changes nothing."""
+    before, descriptors = path.read_bytes(), len(os.listdir("/proc/self/fd"))
+
+    def failing(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "the disk is ill")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", failing)
+        with pytest.raises(OSError, match="ill"):
+            Ledger.open(path, seen=3)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert path.read_bytes() == before
+    assert opened(path, seen=3) == [1, 2, 3]

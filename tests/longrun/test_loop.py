@@ -294,6 +294,19 @@ def test_an_unknown_reply_named_again_is_looked_up(desk: Any, happened: bool) ->
     assert desk.world.view()["replies"] == [["T-101", 0]]
 
 
+@pytest.mark.parametrize(("happened", "text"), [(True, CONFLICT_TEXT), (False, "reply sent: send_reply-1")])
+def test_other_words_do_not_hide_a_reply_that_was_sent(desk: Any, happened: bool, text: str) -> None:
+    """The look-up is for what may have been sent: found, other words are a conflict; absent, they are sent."""
+    if happened:
+        desk.world.send_reply(**REPLY)
+    stored(desk, opened("send_reply", REPLY))
+    insists = says("tool_use", call("send_reply", {**REPLY, "text": "very soon"}, "toolu_2"))
+    last = desk.agent(Script([insists, DONE])).resume()
+    assert last.messages[4]["content"][0]["content"] == text
+    assert last.status == "done"
+    assert len(desk.world.view()["replies"]) == 1
+
+
 @pytest.mark.parametrize(("happened", "status"), [(True, "done"), (False, "waiting")])
 def test_at_the_end_the_world_is_asked_about_what_is_unknown(desk: Any, happened: bool, status: str) -> None:
     """A reply that the model never named again: found is done, absent waits for a person."""

@@ -143,6 +143,14 @@ def test_open_calls_must_be_those_of_the_transcript(saves: list[Checkpoint], cha
         decode(signed(form), PATH)
 
 
+def test_an_open_call_is_an_object(saves: list[Checkpoint]) -> None:
+    """A text in place of an open call is damage."""
+    form = next(save for save in saves if save.pending_tool_use).to_json()
+    form["pending_tool_use"][0] = "toolu_1"
+    with pytest.raises(Damaged, match="no object"):
+        decode(signed(form), PATH)
+
+
 def test_a_broken_transcript_is_damage(saves: list[Checkpoint]) -> None:
     """A transcript that the API would refuse cannot have been saved."""
     form = saves[-1].to_json()

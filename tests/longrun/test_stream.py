@@ -42,6 +42,13 @@ def test_no_cut_stream_is_an_answer(content: list[Any], data: st.DataObject) -> 
         assemble(events[:kept])
 
 
+def test_a_ping_says_nothing() -> None:
+    """Events that the API sends to keep the line open change no answer."""
+    whole = response([{"type": "text", "text": "well"}])
+    events = [each for event in events_of(whole) for each in (event, {"type": "ping"})]
+    assert assemble(events) == whole
+
+
 def test_half_an_input_is_refused_even_if_the_stream_goes_on() -> None:
     """A call whose input is no whole JSON makes the answer unusable."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "send_reply", "input": {"refund_yen": 1000, "ticket": "T-102"}}

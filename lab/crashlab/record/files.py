@@ -34,6 +34,7 @@ _MODE_FLAGS = {
     "x": os.O_CREAT | os.O_EXCL,
     "a": os.O_CREAT | os.O_APPEND,
 }
+_WITH_BUFFERING = 3  # that many positional arguments
 _LARGEST_BUFFER_BYTES = 8 << 20
 _LARGE_BUFFERS = sys.version_info >= (3, 15)  # since then at least DEFAULT_BUFFER_SIZE
 
@@ -194,6 +195,10 @@ class Open:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Open a file as the real ``open`` does; where it is recorded and written, with our FileIO."""
+        if len(args) < _WITH_BUFFERING and "buffering" not in kwargs and not sys.flags.warn_default_encoding:
+            mode = args[1] if len(args) > 1 else kwargs.get("mode", "r")
+            if self._switch.watch is None or mode in ("r", "rb"):  # by far the most calls
+                return REAL.open_file(*args, **kwargs)
         try:
             call = _Arguments(*args, **kwargs)
         except TypeError:

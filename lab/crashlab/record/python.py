@@ -4,7 +4,7 @@ It patches ``open``, ``io``, ``os`` and what else reaches the disk by way of Pyt
 process; between :meth:`Recorder.start` and :meth:`Recorder.stop` each change below the root becomes
 one op, told the moment the real call has returned. The patches are process-wide and stay.
 
-Not seen: what C libraries write by themselves (sqlite, h5py), stores into shared mappings, other
+Not seen: what C libraries write by themselves (sqlite, h5py, ``tofile`` of numpy), stores into shared mappings, other
 processes. Processes and mappings are noted in :attr:`Watched.unseen`; for the rest there is the
 proof, :func:`crashlab.record.proof.replay_proof`.
 """

@@ -1,7 +1,8 @@
 """Calls that change the bytes of open files, and the barriers: the write family, truncation, allocation, fsync.
 
 Data is copied before the call and the copy is what the real call gets, so that a buffer that
-another thread changes meanwhile cannot make the trace differ from the disk. Bytes that the kernel
+another thread changes meanwhile cannot make the trace differ from the disk; but O_DIRECT needs the
+memory that the subject aligned. Bytes that the kernel
 moves by itself (sendfile, copy_file_range, splice, a reflink) are read back from the target, on
 Linux only; elsewhere these calls do not write to files.
 """
@@ -30,6 +31,7 @@ else:
     CLONE = getattr(fcntl, "FICLONE", 0x40049409 if sys.platform == "linux" else None)  # <linux/fs.h>
 
 _WRITE_ALL, _WRITE_DATA, _WRITE_APPEND = (getattr(os, name, 0) for name in ("RWF_SYNC", "RWF_DSYNC", "RWF_APPEND"))
+_DIRECT = getattr(os, "O_DIRECT", 0)
 _PIECE_BYTES = 1 << 20
 
 
@@ -66,11 +68,16 @@ def sending(file: Known, data: bytes, send: Callable[[bytes], int | None]) -> Pl
     if not data:
         return None
     return Plan(
-        call=lambda: send(data),
+        call=None if _is_direct(file) else lambda: send(data),
         done=lambda sent: wrote(file, data[: sent or 0]),
         part=lambda size: send(data[:size]),
         length=len(data),
     )
+
+
+def _is_direct(file: Known) -> bool:
+    assert isinstance(file.place, int)
+    return bool(_DIRECT) and bool(REAL.fcntl(file.place, fcntl.F_GETFL) & _DIRECT)
 
 
 def _write(watch: Watch, real: Any, fd: int, data: Any, /) -> Plan | None:
@@ -86,7 +93,7 @@ def _writev(watch: Watch, real: Any, fd: int, buffers: Any, /) -> Plan | None:
     data = b"".join(copies)
     plan = sending(file, data, lambda part: real(fd, [part]))
     if plan is not None:
-        plan.call = lambda: real(fd, copies)
+        plan.call = plan.call and (lambda: real(fd, copies))
     return plan
 
 
@@ -96,7 +103,7 @@ def _pwrite(watch: Watch, real: Any, fd: int, data: Any, offset: int, /) -> Plan
         return None
     copy = copy_of(data)
     return Plan(
-        call=lambda: real(fd, copy, offset),
+        call=None if _is_direct(file) else lambda: real(fd, copy, offset),
         done=lambda sent: wrote(file, copy[:sent], offset),
         part=lambda size: real(fd, copy[:size], offset),
         length=len(copy),
@@ -110,7 +117,7 @@ def _pwritev(watch: Watch, real: Any, fd: int, buffers: Any, offset: int, /, *fl
     copies = [copy_of(data) for data in buffers]
     data = b"".join(copies)
     return Plan(
-        call=lambda: real(fd, copies, offset, *flags),
+        call=None if _is_direct(file) else lambda: real(fd, copies, offset, *flags),
         done=lambda sent: wrote(file, data[:sent], offset, sum(flags)),
         part=lambda size: real(fd, [data[:size]], offset, *flags),
         length=len(data),

@@ -29,7 +29,7 @@ from crashlab.recover.wire import Channel, Message
 from crashlab.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
 IMPORT_LIMIT_S = 30.0
@@ -124,7 +124,7 @@ class Host:
             if answer["threads"] > 1:
                 self.mode = "interpreter"  # a module that the run imported late starts threads
 
-    def recover(self, requests: Iterable[Message]) -> Iterator[Answer]:
+    def recover(self, requests: Iterable[Message]) -> Generator[Answer, None, None]:
         """Run these requests and yield answers as they come. Raises LabError where a worker dies.
 
         A request is ``{"state": id, "steps": [{"step": name, …}, …], "timeout_s": seconds}``.

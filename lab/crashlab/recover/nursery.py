@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Launch = Callable[[bytes], int]
 """Start a process for a job in marshal form; returns its pid."""
 
-LaunchFor = Callable[[int, "Output"], Launch]
-"""Makes a Launch, given the descriptor for answers and the output pipes."""
+LaunchFor = Callable[[int, "Output", socket.socket], Launch]
+"""Makes a Launch, given the descriptor for answers, the output pipes, and the socket that no child may keep."""
 
 _JOB = struct.Struct("=Q")
 _END = struct.Struct("=iI")
@@ -63,7 +63,7 @@ class Nursery:
             os.close(reader)
         for standard, writer in enumerate(self._output.writers, start=1):
             os.dup2(writer, standard)  # here and not in each child: a child inherits both as they are
-        _nurse(theirs, self._launch_for(self._answers_in, self._output))
+        _nurse(theirs, self._launch_for(self._answers_in, self._output, theirs))
 
     def start(self, job: dict[str, Any]) -> None:
         """Start a process for ``job``."""

@@ -76,8 +76,8 @@ def pin(root: str) -> str:
 def _map_identity(user: int, group: int) -> str:
     try:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+            with open(f"/proc/self/{name}", "wb", buffering=0) as file:
+                file.write(text.encode())
     except OSError as error:
         return f"user namespace: {error}"
     return ""

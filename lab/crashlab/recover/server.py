@@ -120,8 +120,8 @@ class Server:
         subject = self._subject
         assert subject is not None, "the main process asks for a fork after an import"
 
-        def launch_for(writing: int, _output: Output) -> Launch:
-            return forking_launch(subject, self._root, writing)
+        def launch_for(writing: int, _output: Output, link: socket.socket) -> Launch:
+            return forking_launch(child.Prepared(subject, self._root, writing), link)
 
         setting = worker.Setting(root=self._root, launch_for=launch_for, trace=self._trace, expected=self._expected)
         worker.work(connection, setting)
@@ -148,7 +148,7 @@ def interpreter_worker(connection: socket.socket, request: Mapping[str, Any], ro
     trace = None if request["trace"] is None else t.Trace.from_json(request["trace"])
     os.environ.update(fill_places(root, request["env"]))
 
-    def launch_for(writing: int, output: Output) -> Launch:
+    def launch_for(writing: int, output: Output, _link: socket.socket) -> Launch:
         return interpreter_launch(request["subject"], root, writing, output)
 
     setting = worker.Setting(
@@ -161,9 +161,8 @@ def interpreter_worker(connection: socket.socket, request: Mapping[str, Any], ro
     worker.work(connection, setting)
 
 
-def forking_launch(subject: AnySubject, root: str, writing: int) -> Launch:
+def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
     """Steps as forks of a process that has imported the subject."""
-    prepared = child.Prepared(subject, root, writing)
     # The import may have asked the system to reap children by itself; then nobody could tell how one ended.
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
@@ -171,6 +170,7 @@ def forking_launch(subject: AnySubject, root: str, writing: int) -> Launch:
         pid = os.fork()
         if pid == 0:
             os.setsid()
+            link.close()  # else the nursery's death could not be seen while a child of it lives
             if handler is not signal.SIG_DFL:
                 signal.signal(signal.SIGCHLD, handler)
             child.run_forked(prepared, data)
@@ -188,7 +188,7 @@ def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, outp
         job = marshal.loads(data)  # noqa: S302 - from the lab's own worker
         request = {"subject": subject, "job": job, "root": root, "stdout": output.writers[0], "sys_path": sys.path}
         # The child reads its standard input whole before it touches the subject, so this never blocks for long.
-        process = subprocess.Popen(  # noqa: S603 - this interpreter, with arguments of our own
+        process = subprocess.Popen(
             [sys.executable, "-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.child"],
             stdin=subprocess.PIPE,
             stdout=writing,

@@ -17,7 +17,7 @@ BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "import importlib; importlib.import_module(sys.argv[2]).main()"
 )
-"""Run the ``main`` of a module of the lab with the module path of this process, whatever the working directory holds."""
+"""Run the ``main`` of a module of the lab, with exactly the module path of this process."""
 
 _FIXED = {
     "PYTHONHASHSEED": "0",
@@ -45,7 +45,7 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
     # HOME becomes the traced one; packages that the user installed for themselves stay where they are.
     base = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}
     with theirs:
-        keeper = subprocess.Popen(  # noqa: S603 - this interpreter, with arguments of our own
+        keeper = subprocess.Popen(
             [
                 *(sys.executable, *["-O"] * sys.flags.optimize),
                 *("-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.keeper", json.dumps(arguments)),

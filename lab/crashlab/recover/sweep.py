@@ -70,7 +70,7 @@ def _children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
                 found.extend(int(word) for word in file.read().split())
     except OSError:  # the process ended while it was looked at
         return found
@@ -79,8 +79,8 @@ def _children(pid: int) -> list[int]:
 
 def _state(pid: int) -> str:
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0]
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0].decode()
     except (OSError, IndexError):  # the process ended while it was looked at
         return ""
 

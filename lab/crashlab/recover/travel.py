@@ -21,6 +21,7 @@ import os
 import pickle
 import sys
 import traceback
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 from crashlab.errors import UsageError
@@ -28,7 +29,6 @@ from crashlab.subject import AnySubject, Log, Store, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 _LAB_PATH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -121,6 +121,8 @@ class _FileFinder:
     ) -> ModuleSpec | None:
         """The spec of ``name``, or None."""
         file = self._files.get(name)
+        if file is None and any(each.startswith(f"{name}.") for each in self._files):
+            return ModuleSpec(name, None, is_package=True)  # a package that holds one of them, and has no file itself
         if file is None:
             return None
         package = [os.path.dirname(file)] if os.path.basename(file) == "__init__.py" else None

@@ -152,11 +152,12 @@ class Watch:
                 return True
 
     def _kill(self, follower: _Follower) -> None:
-        """SIGKILL for all that lives below the nursery; it tells the end of it as of any other."""
+        """SIGKILL for all that lives, except the nursery, which tells the end as of any other process."""
         if follower.pid:
             sweep.kill_group(follower.pid)
-        for pid in sweep.descendants(self._nursery.pid):
-            sweep.kill(pid)
+        for pid in sweep.descendants(os.getpid()):
+            if pid != self._nursery.pid:
+                sweep.kill(pid)
 
 
 class _Follower:

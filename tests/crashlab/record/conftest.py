@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -60,6 +61,16 @@ class Recorded:
         return self
 
 
+def furnish(folder: str) -> None:
+    """A file with three names of two kinds, a directory, a FIFO."""
+    Path(folder, "old").write_bytes(b"old contents")
+    Path(folder, "full").mkdir()
+    Path(folder, "full", "inside").write_bytes(bytes(range(256)) * 64)
+    os.link(Path(folder, "old"), Path(folder, "full", "twin"))
+    os.symlink("../old", Path(folder, "full", "pointer"))
+    os.mkfifo(Path(folder, "fifo"))
+
+
 class Server:
     """A recorded process that runs one workload after another."""
 
@@ -93,6 +104,11 @@ class Server:
         size = int.from_bytes(self._process.stdout.read(8), "big")
         assert size, "the recorded process died; its last words are above"
         return Recorded(**pickle.loads(self._process.stdout.read(size)))
+
+    def furnished(self, workload: Callable[..., Any]) -> Recorded:
+        """Run ``workload(dir)`` where there are some files and links before it."""
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        return self(workload, before=furnish)
 
     def close(self) -> None:
         """End the process."""

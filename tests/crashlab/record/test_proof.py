@@ -67,7 +67,7 @@ def test_rebuilt_files_do_not_count(record: Any) -> None:
     """Files that the program rebuilds are left out of the proof, with what lies below them."""
 
     def foreign(d: str) -> None:
-        os.system(f"echo x > {d}/index-shm; mkdir -p {d}/cache/deep; echo y > {d}/cache/deep/er")  # noqa: S605 - a child
+        os.system(f"echo x > {d}/index-shm; mkdir -p {d}/cache/deep; echo y > {d}/cache/deep/er")  # noqa: S605 - a child process is the point
 
     recorded = record(foreign)
     assert len(replay_proof(recorded.trace, recorded.last, rebuilt=())) == 4

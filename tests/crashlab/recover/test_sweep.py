@@ -1,0 +1,82 @@
+"""Every descendant is found, named and ended; what ends by itself is not counted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import crashlab
+
+PROGRAM = """
+import os, subprocess, sys
+from crashlab.recover import sweep
+sweep.become_subreaper()
+{body}
+"""
+
+
+def run(body: str) -> list[str]:
+    """What a process prints that plays the worker."""
+    lab = os.path.dirname(os.path.dirname(crashlab.__file__))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(body=body)],
+        env={**os.environ, "PYTHONPATH": lab},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+CHAIN = """
+def chain(depth):
+    if depth and os.fork() == 0:
+        chain(depth - 1)
+        import threading; threading.Event().wait()
+chain(5)"""
+CASES: dict[str, tuple[str, Any]] = {
+    "nothing": ("", ()),
+    "a zombie": ("if os.fork() == 0: os._exit(0)", ()),
+    "a child": ("subprocess.Popen(['sleep', '600'])", ("sleep 600",)),
+    "one that ends": ("subprocess.Popen(['sleep', '0.02'])", ()),
+    "a daemon": ("subprocess.run(['sh', '-c', 'setsid sleep 600 & setsid sleep 601 &'])", ("sleep 600", "sleep 601")),
+    "quotes": ("subprocess.Popen(['sh', '-c', 'sleep 600; true'])", ("sh -c 'sleep 600; true'", "sleep 600")),
+    "one that ignores SIGTERM": (
+        "subprocess.Popen(['sh', '-c', 'trap \"\" TERM; while :; do sleep 0.3; done'])",
+        None,
+    ),
+    "a chain of forks": (
+        CHAIN,
+        ("a fork of the subject",) * 5,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_sweep(case: str) -> None:
+    """The names of those that lived on, and then nobody lives."""
+    body, expected = CASES[case]
+    lines = run(f"{body}\nprint(sweep.sweep())\nprint(sweep.descendants(os.getpid()), sweep.nothing_lives())")
+    assert lines[1] == "[] True"
+    if expected is None:
+        assert "trap" in lines[0]
+    else:
+        assert lines[0] == repr(expected)
+
+
+def test_descendants_are_found_without_zombies() -> None:
+    """Children of children are found, and a zombie does not live."""
+    body = (
+        "zombie = os.fork()\nif zombie == 0: os._exit(0)\n"
+        "os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)\n"
+        "shell = subprocess.Popen(['sh', '-c', 'echo; sleep 600; true'], stdout=subprocess.PIPE)\n"
+        "shell.stdout.readline()\nfound = sweep.descendants(os.getpid())\n"
+        "print(zombie in found, shell.pid in found)\nsweep.end_all()\nprint(sweep.descendants(os.getpid()))"
+    )
+    assert run(body) == ["False True", "[]"]
