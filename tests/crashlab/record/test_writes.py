@@ -291,7 +291,7 @@ def test_a_full_flush_is_known_by_its_number(record: Any) -> None:
 
 def test_times_are_the_times_of_the_disk(record: Any) -> None:
     """The replayed files have the modification times that the real ones have."""
-    for workload in (text_layer, the_write_family, sizes):
+    for workload in (text_layer, the_write_family):
         recorded = record.furnished(workload).prove()
         replayed = recorded.tree(len(recorded.trace.ops))
         for path, _, node in recorded.last.walk():
