@@ -11,7 +11,6 @@ value) and ``third`` (that value must be there).
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import signal
@@ -25,6 +24,7 @@ from crashlab.tree import describe as describe_node
 from crashlab.values import canonical, encode
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from types import TracebackType
 
@@ -49,6 +49,8 @@ class _Calls:
         if not inspect.isawaitable(result):
             return result
         if self._runner is None:
+            import asyncio  # noqa: PLC0415 - 3 MB that every fork of a plain subject would carry
+
             self._runner = asyncio.Runner()
         return self._runner.run(_finish(result))
 

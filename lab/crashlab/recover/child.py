@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 TEXT_LIMIT_BYTES = 1 << 16
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
+JUDGED = frozenset({t.Effect, t.Unknown})
 LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 
 
@@ -102,7 +103,12 @@ class Pipe:
         self.line({"op": t.op_to_json(op)})
 
     def event(self, event_type: type[t.Op], **fields: Any) -> None:
-        """One event of a recovery, numbered here: a sink for :class:`crashlab.lab.Lab`."""
+        """One event of a recovery, numbered here: a sink for :class:`crashlab.lab.Lab`.
+
+        What a recovery acks and where it saves is not judged, and a long one does so hundreds of times.
+        """
+        if event_type not in JUDGED:
+            return
         with self._lock:
             self._n += 1
             self.op(event_type(n=self._n, time_ns=time.time_ns(), **fields))

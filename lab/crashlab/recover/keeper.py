@@ -45,6 +45,9 @@ def main() -> None:
     control.set_inheritable(False)
     server.reset_signals()
     os.umask(0o022)  # the same for recording and recovery, whatever the shell says
+    # Not before: the lab's own modules may be kept compiled. From here on the subject's are read, not written.
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.argv = ["crashlab"]
     sweep.become_subreaper()
     folder = ""

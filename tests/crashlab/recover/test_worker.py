@@ -194,7 +194,7 @@ def test_children_of_a_hang_are_ended_and_no_finding() -> None:
 
     def resume(lab: Any) -> None:
         child = subprocess.Popen(["sleep", "600"])
-        lab.save_point(str(child.pid))
+        lab.effect(str(child.pid))
         child.wait()
 
     step = recover(resume, timeout_s=0.5)
