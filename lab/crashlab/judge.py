@@ -9,7 +9,6 @@ again changes nothing, and one more value is taken and found. Everything else ha
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -235,9 +234,10 @@ class Judge:
                 yield Problem(
                     kind="needless-unknown", summary=f"{words(unknown)} reported unknown where the files tell"
                 )
+        named = {identity(op): words(op) for op in reversed(done)}  # with the details in the order they were told
         for each, count in observed.items():
             if count > expected[each] and self._policy.effects != "at-least-once":
-                summary = f"{_identity_words(each)} done {_times(count)}, expected {expected[each]}"
+                summary = f"{named[each]} done {_times(count)}, expected {expected[each]}"
                 yield Problem(
                     kind="duplicate-effect", summary=summary, effect=each[0], expected=("once; or lab.unknown(…)",)
                 )
@@ -335,10 +335,6 @@ def words(op: t.Effect | t.Unknown) -> str:
     quote = '"'
     details = " ".join(f"{name}={shown(value).strip(quote)}" for name, value in op.detail.items())
     return f"{op.name} {details}".strip()
-
-
-def _identity_words(each: Identity) -> str:
-    return words(t.Effect(n=0, name=each[0], detail=json.loads(each[1])))
 
 
 def _times(count: int) -> str:

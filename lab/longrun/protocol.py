@@ -125,14 +125,37 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "ledger_seen": (int,),
 }
 assert set(_TYPES) == {each.name for each in fields(Checkpoint)}
+_TEXTS_KEPT = 1_000
 _COUNTERS = tuple(name for name, kinds in _TYPES.items() if int in kinds)
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
     """The bytes of the file. The checksum stands first, since the members are sorted."""
-    rest = canonical(checkpoint.to_json())
+    rest = _text(checkpoint.to_json())
     checksum = hashlib.sha256(rest.encode("ascii")).hexdigest()
     return f'{_PREFIX}{checksum}",{rest[1:]}'.encode("ascii")
+
+
+def _text(form: dict[str, Any]) -> str:
+    """The canonical text of ``form``. A save adds a message or two: the others keep the text they have."""
+    names = sorted(form)
+    at = names.index("messages")
+    before, after = (canonical({name: form[name] for name in part}) for part in (names[:at], names[at + 1 :]))
+    messages = ",".join(map(_message_text, form["messages"]))
+    return f'{before[:-1]},"messages":[{messages}],{after[1:]}'
+
+
+_texts: dict[int, tuple[Message, str]] = {}
+
+
+def _message_text(message: Message) -> str:
+    """The canonical text of one message, made once: messages are never changed in place."""
+    known = _texts.get(id(message))
+    if known is None or known[0] is not message:  # an id is used again once its message is gone
+        if len(_texts) >= _TEXTS_KEPT:
+            _texts.clear()
+        known = _texts[id(message)] = message, canonical(message)
+    return known[1]
 
 
 def decode(data: bytes, path: Path) -> Checkpoint:

@@ -109,10 +109,16 @@ def test_a_dumb_terminal_is_none() -> None:
     assert not is_terminal(io.StringIO(), {})
 
 
+def interrupted(stream: io.StringIO) -> None:
+    """Progress up to an interrupt."""
+    with Progress(stream, name="store", clock=lambda: 0.0) as progress:
+        progress("kill", 7, 20)
+        raise KeyboardInterrupt
+
+
 def test_an_interrupt_says_what_was_reached() -> None:
     """The last amount stays on stderr, also where it was not yet due to be shown."""
     stream = io.StringIO()
-    with pytest.raises(KeyboardInterrupt), Progress(stream, name="store", clock=lambda: 0.0) as progress:
-        progress("kill", 7, 20)
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(stream)
     assert stream.getvalue() == "store: kill 7 of 20, 0 s, then interrupted\n"

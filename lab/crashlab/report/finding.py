@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHAPES: dict[str, str] = {"Store": "Store(save, load)", "Log": "Log(append, load)", "Subject": "Subject(run)"}
 _OPS_AT_MOST, _OPS_BEFORE_A_NOTE = 24, 2
 _DISK_AT_MOST, _EFFECTS_AT_MOST, _RIGHT_EFFECTS_AT_MOST, _SAME_AT_MOST, _OUTPUT_LINES = 10, 8, 3, 6, 6
-_VALUE_CHARACTERS = 240
+_VALUE_CHARACTERS = 120
 _NOTE_COLUMN = 50
 _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
 _UNKNOWN = "recovery reported unknown"
