@@ -28,7 +28,7 @@ TOP_LEVEL = {".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "constrain
     "tests",
 }
 FUNCTION_LINES, MODULE_LINES, LONGEST_LINES = 40, 450, 70
-LONG_FUNCTIONS: dict[str, int] = {}
+LONG_FUNCTIONS: dict[str, int] = {"tests/crashlab/recover/test_worker.py:misbehave": 50}
 """``path:function`` to its own limit, at most LONGEST_LINES: for tables that are no clearer in pieces."""
 
 MAY_PRINT = re.compile(r"lab/crashlab/(cli|commands|report)(/|\.py$|_)")

@@ -293,5 +293,6 @@ def test_the_demo_without_longrun_is_misuse(
 ) -> None:
     """The lab alone is a fine installation; the message says what is missing."""
     monkeypatch.setitem(sys.modules, "longrun", None)
+    monkeypatch.delitem(sys.modules, "longrun.demo", raising=False)
     assert cli.main(["demo"]) == 64
     assert "longrun, which is not installed here" in capsys.readouterr().err

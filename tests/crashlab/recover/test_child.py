@@ -103,7 +103,7 @@ def test_interpreter_mode_gives_the_same_answers() -> None:
     assert [op.KIND for op in trace.ops] == ["create", "write"]
     first, second = answer.steps
     assert (first.how, end_of(answer), len(first.events)) == ("returned", "content", 1)
-    assert (second.how, [op.counted for op in second.events]) == ("hang", [False])  # type: ignore[attr-defined]
+    assert (second.how, [op.counted for op in second.events]) == ("hang", [False])  # type: ignore[attr-defined]  # these ops are effects
     assert (killed.how, [op.KIND for op in killed.ops]) == ("signal", ["create"])
 
 

@@ -199,5 +199,5 @@ def test_a_killed_recording_dies_where_it_was_told() -> None:
         ("signal", 2),
         ("signal", 2),
     ]
-    sizes = [each.last.node("dir/file").content.size for each in (between, inside, end)]  # type: ignore[union-attr]
+    sizes = [each.last.node("dir/file").content.size for each in (between, inside, end)]  # type: ignore[union-attr]  # it is a file, or the test fails
     assert sizes == [0, 3, 7]

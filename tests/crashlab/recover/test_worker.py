@@ -115,13 +115,13 @@ def answers() -> dict[str, list[Any]]:
         trace = recorded(host)
         points = [op for op in trace.ops if op.KIND == "save-point"]
         requests = [
-            {"state": f"kill@{op.n}", "steps": [{"step": "first"}], "timeout_s": 1.0 if op.n else 0.0}  # type: ignore[attr-defined]
+            {"state": f"kill@{op.n}", "steps": [{"step": "first"}], "timeout_s": 1.0 if op.n else 0.0}  # type: ignore[attr-defined]  # these ops are effects
             for op in points
         ]
         got = {answer.state: answer.steps[0] for answer in host.recover(requests)}
         found: dict[str, list[Any]] = {}
         for bad, healthy in zip(points[::2], points[1::2], strict=True):
-            found[bad.name] = [got[f"kill@{bad.n}"], got[f"kill@{healthy.n}"]]  # type: ignore[attr-defined]
+            found[bad.name] = [got[f"kill@{bad.n}"], got[f"kill@{healthy.n}"]]  # type: ignore[attr-defined]  # these ops are effects
         return found
 
 
@@ -199,7 +199,7 @@ def test_children_of_a_hang_are_ended_and_no_finding() -> None:
 
     step = recover(resume, timeout_s=0.5)
     assert (step.how, step.left) == ("hang", ())
-    assert not os.path.exists(f"/proc/{step.events[0].name}")  # type: ignore[attr-defined]
+    assert not os.path.exists(f"/proc/{step.events[0].name}")  # type: ignore[attr-defined]  # these ops are effects
 
 
 def test_events_before_a_death_are_kept() -> None:
@@ -211,7 +211,7 @@ def test_events_before_a_death_are_kept() -> None:
 
     step = recover(resume)
     assert (step.how, step.signal) == ("signal", signal.SIGKILL)
-    assert [(op.KIND, op.name, op.n) for op in step.events] == [("effect", "mail", 1)]  # type: ignore[attr-defined]
+    assert [(op.KIND, op.name, op.n) for op in step.events] == [("effect", "mail", 1)]  # type: ignore[attr-defined]  # these ops are effects
 
 
 def test_steps_share_the_directory_and_the_outside_world() -> None:
@@ -234,7 +234,7 @@ def test_steps_share_the_directory_and_the_outside_world() -> None:
     assert first.value is not None
     assert first.value["end"] == [0, "mail-1", 1]
     assert (second.how, second.error) == ("raised", "ValueError: mail-1")
-    assert [op.counted for op in second.events] == [False]  # type: ignore[attr-defined]
+    assert [op.counted for op in second.events] == [False]  # type: ignore[attr-defined]  # these ops are effects
     assert again.steps[0].value == first.value
 
 
