@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from longrun.errors import ApiError, InvalidTranscript
-from longrun.messages import blocks, canonical, check_messages, result_text
+from longrun.messages import blocks, check_messages, result_text
 from longrun.personas import next_turn
 from longrun.protocol import USAGE_FIELDS
 
@@ -126,6 +126,6 @@ def _length(block: Block) -> int:
         case "text":
             return len(block["text"])
         case "tool_use":
-            return len(block["name"]) + len(canonical(block["input"]))
+            return len(block["name"]) + len(repr(block["input"]))
         case _:
             return len(result_text(block))

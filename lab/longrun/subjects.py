@@ -6,6 +6,7 @@ the lab counts by itself; :meth:`Description.check` adds what only this agent ca
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
 from longrun.loop import Agent
-from longrun.messages import check_messages, normalised
+from longrun.messages import canonical, check_messages, normalised
 from longrun.world import World
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Description:
         try:
             last = agent.resume() if resume else agent.start()
         except ApiError:
-            return {"status": "refused by the server", "refusals": api.refusals}
+            return {"status": "refused by the server", "refusals": api.refusals, "transcript": []}
         unknown = agent.unknown()
         for name, details in unknown:
             lab.unknown(name, **details)
@@ -96,7 +97,7 @@ class Description:
         records = self._kept(lab)
         # After an honest unknown the model had to take another way to the same world.
         if all(record.outcome != "unknown" for record in records):
-            _demand(end["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
+            _demand(view(end)["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
 
     def _kept(self, lab: Lab) -> list[Record]:
         """The ledger, once it is sure that nothing that was acked is missing from the files."""
@@ -113,6 +114,11 @@ class Description:
         return records
 
 
+def view(end: End) -> End:
+    """What counts in an end: the same, with the digest of its transcript, which is long, in its place."""
+    return {**end, "transcript": hashlib.sha256(canonical(end["transcript"]).encode()).hexdigest()}
+
+
 def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand that"
     if not kept:
         raise Violation(text)
@@ -121,4 +127,4 @@ def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand t
 def describe(harness: Harness, *, name: str, persona: Persona = "careful", seed: int = DEFAULT_SEED) -> Subject:
     """The subject that runs the agent with ``harness`` on the inbox of ``seed``."""
     description = Description(harness, persona, seed, make_inbox(seed))
-    return Subject(description.run, description.resume, check=description.check, name=name)
+    return Subject(description.run, description.resume, check=description.check, view=view, name=name)

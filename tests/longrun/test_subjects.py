@@ -45,7 +45,8 @@ def bench(quick_path: Path) -> Bench:
 def ended(bench: Bench, subject: Subject) -> Any:
     """The end of the uncrashed run, which the lab expects from then on."""
     end = subject.run(bench.lab)
-    bench.lab.expected = copy.deepcopy(end)
+    assert subject.view is not None
+    bench.lab.expected = copy.deepcopy(subject.view(end))
     return end
 
 

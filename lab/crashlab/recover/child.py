@@ -176,7 +176,7 @@ def _answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
         )
         pipe.line({"error": {"type": "UsageError", "message": text, "traceback": ""}})
         return 1
-    pipe.line({"result": value})
+    pipe.write(f'{{"result":{line}}}')
     return 0
 
 
