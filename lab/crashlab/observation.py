@@ -44,6 +44,18 @@ class Answer:
     steps: tuple[Step, ...]
 
 
+def unfolded(answer: Answer) -> Answer:
+    """The answer with a step ``second`` where the first process was asked to do it again itself."""
+    first = answer.steps[0]
+    if first.value is None or "again" not in first.value:
+        return answer
+    again = first.value["again"]
+    how: How = "raised" if "error" in again else "returned"
+    value = None if how == "raised" else again
+    second = Step(step="second", how=how, value=value, error=again.get("error", ""))
+    return Answer(state=answer.state, steps=(first, second))
+
+
 def readable(answer: Answer, root: str) -> Answer:
     """The answer with the paths in its texts as people know them: relative to ``lab.dir``.
 

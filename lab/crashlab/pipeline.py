@@ -12,32 +12,27 @@ import os
 import platform
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from crashlab import controls
 from crashlab import trace as t
-from crashlab.crash.kill import kill_states
 from crashlab.crash.places import Places
-from crashlab.crash.states import state_of
 from crashlab.errors import Unmeasured, Violation
 from crashlab.findings import Findings, matrix
-from crashlab.honesty import Honesty
-from crashlab.judge import Judge
-from crashlab.observation import readable
 from crashlab.recover import travel
 from crashlab.recover.host import Host
 from crashlab.reference import RECORDED_RUN_FACTOR, Recorded, learn_nothing, record_twice
 from crashlab.report import model
 from crashlab.report.folder import RunFolder
+from crashlab.rounds import Round
 from crashlab.settings import Asked, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from crashlab.crash.states import CrashState
-    from crashlab.faults import FaultRequest
     from crashlab.observation import Step
     from crashlab.subject import AnySubject, Budget, Policy
 
@@ -116,35 +111,6 @@ def _name(subject: AnySubject | str, host: Host) -> str:
     return test.split("::")[-1].split(" ")[0] or subject.kind.lower()
 
 
-@dataclass
-class _Tally:
-    """Counts and verdicts of one fault, filled while states stream."""
-
-    points: int = 0
-    states: int = 0
-    inside: int = 0
-    judged: dict[str, tuple[str, str]] = field(default_factory=dict)
-    distinct: dict[str, str] = field(default_factory=dict)
-    cut_short: str = ""
-    started: float = field(default_factory=time.monotonic)
-
-    def count(self, fault: str) -> model.FaultCount:
-        verdicts = Counter(verdict for verdict, _ in self.judged.values())
-        return model.FaultCount(
-            fault=fault,
-            points=self.points,
-            states=self.states,
-            distinct=len(self.distinct),
-            inside=self.inside,
-            judged=len(self.judged),
-            consistent=verdicts["consistent"],
-            refused=verdicts["refused"],
-            violation=verdicts["violation"],
-            unmeasured=verdicts["unmeasured"],
-            seconds=round(time.monotonic() - self.started, 3),
-        )
-
-
 class _Exploration:
     """One check of one subject, stage by stage."""
 
@@ -174,10 +140,13 @@ class _Exploration:
         counts: list[model.FaultCount] = []
         rows: tuple[model.MatrixRow, ...] = ()
         for fault in self._asked.faults:
-            tally = _Tally()
-            self._judge_all(fault, recorded, findings, tally)
-            counts.append(tally.count(fault.name))
-            rows = matrix(tally.judged, self._states(fault, trace), places)
+            tried = Round(self._host, self._asked, recorded.reference, fault)
+            for judgement, answer in tried.judge(partial(self._progress, fault.name)):
+                findings.add(judgement, answer)
+            counts.append(tried.count())
+            self._unmeasured.extend(tried.unmeasured)
+            self._notes.extend(tried.notes)
+            rows = matrix(tried.judged, tried.states(), places)
         if self._asked.only is None:
             self._control(recorded)
         return self._report(recorded, counts, rows, findings.finish(recorded.reference))
@@ -187,70 +156,13 @@ class _Exploration:
             return recorded
         last = len(recorded.reference.trace.ops)
         steps: dict[str, Step] = {}
-        for answer in self._host.recover(self._request(f"kill@{n}", ["first"], None) for n in (0, last)):
+        for answer in self._host.recover(self._first(f"kill@{n}") for n in (0, last)):
             steps[answer.state] = answer.steps[0]
         return learn_nothing(recorded, steps["kill@0"], steps[f"kill@{last}"])
 
-    def _request(self, state_id: str, steps: list[str], nothing: str | None) -> dict[str, Any]:
-        forms = [{"step": step, "nothing": nothing} for step in steps]
-        return {"state": state_id, "steps": forms, "timeout_s": self._timeout_s}
-
-    def _states(self, fault: FaultRequest, trace: t.Trace) -> Iterator[CrashState]:
-        if self._asked.only is not None:
-            return iter([state_of(trace, self._asked.only)])
-        return kill_states(trace, at="byte" if fault.options.get("cut") == "byte" else "page")
-
-    def _judge_all(self, fault: FaultRequest, recorded: Recorded, findings: Findings, tally: _Tally) -> None:
-        trace = recorded.reference.trace
-        honesty = Honesty(trace, kill_states(trace))
-        judge = Judge(recorded.reference, self._asked.policy_of(fault.name), honesty)
-        total = sum(1 for _ in self._states(fault, trace))
-        for done, raw in enumerate(self._host.recover(self._requests(fault, recorded, tally)), start=1):
-            state, answer = state_of(trace, raw.state), readable(raw, trace.root)
-            judgement = judge.judge(state, answer)
-            tally.judged[state.digest] = judgement.verdict, judgement.kind
-            findings.add(judgement, answer)
-            self._progress(fault.name, done, total)
-        if tally.cut_short:
-            text = f"{fault.name}: {tally.cut_short}, {len(tally.judged)} of {total} states judged."
-            advice = "Raise the budget: budget='full', or Budget(states=…, time_s=…)."
-            self._unmeasured.append(model.UnmeasuredReason(code="bound", detail=text, next=advice))
-        if len(tally.judged) < len(tally.distinct):
-            missing = len(tally.distinct) - len(tally.judged)
-            text = f"{fault.name}: {missing} states were sent to recovery and never answered."
-            self._unmeasured.append(
-                model.UnmeasuredReason(
-                    code="checker-failed", detail=text, next="Please report this: the lab lost them."
-                )
-            )
-        answered = [verdict for verdict, _ in tally.judged.values()]
-        if len(answered) > 1 and "consistent" not in answered:
-            text = "no state recovered at all, not even those without a loss."
-            self._unmeasured.append(
-                model.UnmeasuredReason(
-                    code="never-recovered", detail=text, next="Mend the recovery without a crash first."
-                )
-            )
-
-    def _requests(self, fault: FaultRequest, recorded: Recorded, tally: _Tally) -> Iterator[dict[str, Any]]:
-        """One request per distinct state, as long as the budget lasts."""
-        budget = self._asked.budget
-        nothing = recorded.reference.nothing.get("error")
-        steps = ["first", "second"] if recorded.reference.kind == "Subject" else ["first", "second", "third"]
-        for state in self._states(fault, recorded.reference.trace):
-            tally.states += 1
-            tally.points += state.cut_bytes is None
-            if state.digest in tally.distinct:
-                continue
-            if len(tally.distinct) >= budget.states:
-                tally.cut_short = f"the budget of {budget.states} states is used up"
-                return
-            if time.monotonic() - tally.started > budget.time_s:
-                tally.cut_short = f"the budget of {budget.time_s:g} s is used up"
-                return
-            tally.distinct[state.digest] = state.id
-            tally.inside += state.cut_bytes is not None
-            yield self._request(state.id, steps, nothing)
+    def _first(self, state_id: str, nothing: str | None = None) -> dict[str, Any]:
+        """A request for one recovery of one state."""
+        return {"state": state_id, "steps": [{"step": "first", "nothing": nothing}], "timeout_s": self._timeout_s}
 
     def _control(self, recorded: Recorded) -> None:
         """The lab's checks of itself on this subject."""
@@ -265,9 +177,7 @@ class _Exploration:
                 timeout_s=self._timeout_s * RECORDED_RUN_FACTOR,
                 progress=lambda done, total: self._progress("real kills", done, total),
             ),
-            controls.fresh_interpreters(
-                self._host, trace, lambda state_id: self._request(state_id, ["first"], nothing)
-            ),
+            controls.fresh_interpreters(self._host, trace, lambda state_id: self._first(state_id, nothing)),
         ]
         for each in found:
             self._controls.extend(each.controls)

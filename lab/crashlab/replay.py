@@ -22,6 +22,7 @@ from crashlab.observation import readable
 from crashlab.pipeline import versions
 from crashlab.recover.host import Host
 from crashlab.report import model
+from crashlab.rounds import request
 from crashlab.settings import resolve
 from crashlab.subject import DEFAULT_POLICY, Policy
 
@@ -54,13 +55,8 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
             nothing=stored["nothing"],
         )
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
-        steps = ["first", "second"] if reference.kind == "Subject" else ["first", "second", "third"]
-        request = {
-            "state": state_id,
-            "steps": [{"step": step, "nothing": reference.nothing.get("error")} for step in steps],
-            "timeout_s": float(host.description["timeout_s"]),
-        }
-        answer = readable(next(iter(host.recover(iter([request])))), trace.root)
+        asked = request(state_id, reference, timeout_s=float(host.description["timeout_s"]))
+        answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
     judgement = Judge(reference, policy, Honesty(trace, kill_states(trace))).judge(state, answer)
     findings = Findings(Places(trace))
     findings.add(judgement, answer)

@@ -14,6 +14,7 @@ import base64
 import hashlib
 import stat
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -72,7 +73,7 @@ def type_name(node: Node) -> str:
     return node.type if isinstance(node, Special) else TYPE_NAMES[type(node)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tree:
     """An immutable file tree.
 
@@ -119,7 +120,7 @@ class Tree:
                 below = sorted(node.entries.items(), reverse=True)
                 stack.extend((f"{path}/{name}" if path else name, child) for name, child in below)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of every path, kind, mode, content, attribute and hard link; times do not count."""
         names: dict[int, list[str]] = {}

@@ -102,18 +102,33 @@ def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, An
     Returns ``dir``, the path at which it was; ``end`` (Subject) or ``value`` (Store, Log);
     ``nothing: True`` where ``load`` raised what it raises on an empty directory; ``keys`` (Log);
     ``more`` (second step); ``check`` (Subject with ``check``). What the subject raises passes through.
+
+    ``"again": True`` (Subject) resumes a second time in this process, to save a process; what came of
+    that is ``again``, and may be ``{"error": text}``.
     """
     place = {"dir": os.fspath(lab.dir)}
     with _Calls() as call:
         if isinstance(subject, Subject):
-            end = call(subject.resume or subject.run, lab)
-            return {"end": _end_form(subject, lab, end), **_checked(call, subject, lab, end), **place}
+            resumed = _resume(call, subject, lab)
+            return resumed | place | ({"again": _resume_again(call, subject, lab)} if step.get("again") else {})
         handle = _open(call, subject, lab)
         result = _load(call, subject, handle, step.get("nothing"))
         if step["step"] == "second":
             result["more"] = _one_more(call, subject, handle, result)
         _close(call, subject, handle)
         return result | place
+
+
+def _resume(call: _Calls, subject: Subject, lab: Lab) -> dict[str, Any]:
+    end = call(subject.resume or subject.run, lab)
+    return {"end": _end_form(subject, lab, end), **_checked(call, subject, lab, end)}
+
+
+def _resume_again(call: _Calls, subject: Subject, lab: Lab) -> dict[str, Any]:
+    try:
+        return _resume(call, subject, lab)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - tried again in a process of its own before it counts
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def stop_after(sink: Sink, acks: int) -> Sink:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SEED = 0
 BODY_BYTES = 9_200
+"""So long that the last checkpoint has ten pages, and a kill about 190 places inside one."""
+SHORT_BODY_BYTES = 1_200
+"""Enough for a checkpoint of more than one page; a naive agent shows its fault sooner on less."""
 _DEFAULT_KINDS = ("outage", "charge", "duplicate", "spam")
 _SMALLEST, _LARGEST = 3, 7
 
@@ -49,7 +52,7 @@ class Ticket:
 
 
 @lru_cache(maxsize=8)
-def make_inbox(seed: int = DEFAULT_SEED) -> tuple[Ticket, ...]:
+def make_inbox(seed: int = DEFAULT_SEED, *, body_bytes: int = BODY_BYTES) -> tuple[Ticket, ...]:
     """The inbox of a seed. Seed 0 is T-101 checkout down, T-102 charged twice, T-103 duplicate, T-104 spam.
 
     >>> [ticket.ticket for ticket in make_inbox()]
@@ -65,17 +68,26 @@ def make_inbox(seed: int = DEFAULT_SEED) -> tuple[Ticket, ...]:
         first_number, yen = 200 + _number(seed, "ticket") % 700, 100 * (5 + _number(seed, "yen") % 90)
     first = f"T-{first_number + next(at for at, kind in enumerate(kinds) if kind != 'duplicate')}"
     return tuple(
-        _make_ticket(seed, f"T-{first_number + at}", kind, first=first, yen=yen + 100 * at * (seed != DEFAULT_SEED))
+        _make_ticket(
+            seed,
+            f"T-{first_number + at}",
+            kind,
+            first=first,
+            yen=yen + 100 * at * (seed != DEFAULT_SEED),
+            body_bytes=body_bytes,
+        )
         for at, kind in enumerate(kinds)
     )
 
 
-def _make_ticket(seed: int, ticket: str, kind: str, *, first: str, yen: int) -> Ticket:
+def _make_ticket(  # noqa: PLR0913 - half of them by keyword
+    seed: int, ticket: str, kind: str, *, first: str, yen: int, body_bytes: int
+) -> Ticket:
     subjects = _SUBJECTS[kind]
     subject = subjects[0 if seed == DEFAULT_SEED else _number(seed, ticket) % len(subjects)].format(first=first)
     sender = _SENDERS[_number(seed, f"{ticket} sender") % len(_SENDERS)]
     opening = _OPENINGS[kind].format(first=first, yen=yen)
-    excerpt = _log_excerpt(_number(seed, f"{ticket} log"), BODY_BYTES - len(opening))
+    excerpt = _log_excerpt(_number(seed, f"{ticket} log"), body_bytes - len(opening))
     return Ticket(ticket, f"{sender}@example.com", subject, f"{opening}\n\nWhat my machine noted:\n{excerpt}")
 
 

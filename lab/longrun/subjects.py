@@ -14,7 +14,7 @@ from crashlab.errors import Violation
 from crashlab.subject import Subject
 from longrun.errors import ApiError, InvalidTranscript
 from longrun.fake_api import FakeApi
-from longrun.inbox import DEFAULT_SEED, make_inbox
+from longrun.inbox import BODY_BYTES, DEFAULT_SEED, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
 from longrun.loop import Agent
 from longrun.messages import canonical, check_messages, normalised
@@ -124,7 +124,14 @@ def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand t
         raise Violation(text)
 
 
-def describe(harness: Harness, *, name: str, persona: Persona = "careful", seed: int = DEFAULT_SEED) -> Subject:
-    """The subject that runs the agent with ``harness`` on the inbox of ``seed``."""
-    description = Description(harness, persona, seed, make_inbox(seed))
+def describe(
+    harness: Harness,
+    *,
+    name: str,
+    persona: Persona = "careful",
+    seed: int = DEFAULT_SEED,
+    body_bytes: int = BODY_BYTES,
+) -> Subject:
+    """The subject that runs the agent with ``harness`` on the inbox of ``seed``, its letters ``body_bytes`` long."""
+    description = Description(harness, persona, seed, make_inbox(seed, body_bytes=body_bytes))
     return Subject(description.run, description.resume, check=description.check, view=view, name=name)

@@ -15,6 +15,7 @@ import pytest
 
 from crashlab import Budget, Subject, explore
 from longrun.checkpoint import correct, naive_b_only, naive_in_place
+from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
 from longrun.subjects import describe
 
@@ -60,7 +61,7 @@ def test_the_fault_is_found_by_its_kind(fault: str, tmp_path: Path) -> None:
 def test_mended_it_is_clean(fault: str, tmp_path: Path) -> None:
     """With its one piece put right the same harness passes every state."""
     _, _, mended = NAIVE[fault]
-    report = explore(describe(mended, name="mended"), out=tmp_path, budget=FAST)
+    report = explore(describe(mended, name="mended", body_bytes=SHORT_BODY_BYTES), out=tmp_path, budget=FAST)
     assert report.verdict == "consistent", str(report)
 
 
@@ -101,8 +102,11 @@ def test_the_correct_agent_is_clean_and_widely_tried(name: str, tmp_path: Path) 
 def test_another_inbox_comes_out_the_same(tmp_path: Path) -> None:
     """Neither fault nor cure hangs on the one inbox of the demonstration."""
     for seed in (3, 11):
-        good = explore(describe(correct.HARNESS, name="good", seed=seed), out=tmp_path, budget=FAST)
-        bad = explore(describe(naive_b_only.HARNESS, name="bad", seed=seed), out=tmp_path, budget=FAST)
+        reports = [
+            explore(describe(harness, name="agent", seed=seed, body_bytes=SHORT_BODY_BYTES), out=tmp_path, budget=FAST)
+            for harness in (correct.HARNESS, naive_b_only.HARNESS)
+        ]
+        good, bad = reports
         assert (good.verdict, kinds(bad)) == ("consistent", {"duplicate-effect"}), f"{good}\n{bad}"
 
 

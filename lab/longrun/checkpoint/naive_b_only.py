@@ -7,8 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from longrun.checkpoint import correct
+from longrun.inbox import SHORT_BODY_BYTES
 from longrun.subjects import describe
 
 HARNESS = replace(correct.HARNESS, save_points=frozenset({"R", "B", "E"}))
 
-subject = describe(HARNESS, name="checkpoint/naive_b_only")
+subject = describe(HARNESS, name="checkpoint/naive_b_only", body_bytes=SHORT_BODY_BYTES)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from longrun.checkpoint import correct
 from longrun.files import sync_directory
+from longrun.inbox import SHORT_BODY_BYTES
 from longrun.protocol import CHECKPOINT_NAME, encode
 from longrun.subjects import describe
 
@@ -32,4 +33,4 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
 
 HARNESS = replace(correct.HARNESS, save=save)
 
-subject = describe(HARNESS, name="checkpoint/naive_in_place")
+subject = describe(HARNESS, name="checkpoint/naive_in_place", body_bytes=SHORT_BODY_BYTES)

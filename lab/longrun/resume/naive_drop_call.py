@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from longrun.checkpoint import correct
+from longrun.inbox import SHORT_BODY_BYTES
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
@@ -26,4 +27,4 @@ def reopen(saved: Checkpoint) -> Checkpoint:
 
 HARNESS = replace(correct.HARNESS, reopen=reopen)
 
-subject = describe(HARNESS, name="resume/naive_drop_call")
+subject = describe(HARNESS, name="resume/naive_drop_call", body_bytes=SHORT_BODY_BYTES)

@@ -1,0 +1,155 @@
+"""All crash states of one fault, each distinct one recovered and judged once.
+
+A ``Store`` or ``Log`` gets three processes per state: recover; recover again and take one more value;
+find that value. A ``Subject`` gets one process that resumes twice, which costs half; but a program
+that keeps something in memory may behave otherwise there. So every eighth state is resumed again in
+a process of its own, and so is every state whose verdict is not consistent, before it counts; where
+the two ways differ, the rest of that subject goes the slow way and the report says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from crashlab.crash.kill import kill_states
+from crashlab.crash.states import CrashState, state_of
+from crashlab.honesty import Honesty
+from crashlab.judge import Judge
+from crashlab.observation import readable, unfolded
+from crashlab.report import model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from crashlab.faults import FaultRequest
+    from crashlab.judge import Judgement, Reference
+    from crashlab.observation import Answer
+    from crashlab.recover.host import Host
+    from crashlab.settings import Asked
+
+OWN_PROCESS_EVERY = 8
+"""Every so many states of a Subject are resumed again in a process of their own."""
+
+
+def request(state_id: str, reference: Reference, *, timeout_s: float, together: bool = False) -> dict[str, Any]:
+    """What a worker is asked for one state: all steps, each in its own process unless ``together``."""
+    steps = ["first", "second"] if reference.kind == "Subject" else ["first", "second", "third"]
+    nothing = reference.nothing.get("error")
+    forms: list[dict[str, Any]] = [{"step": step, "nothing": nothing} for step in steps]
+    if together and reference.kind == "Subject":
+        forms = [{"step": "first", "nothing": nothing, "again": True}]
+    return {"state": state_id, "steps": forms, "timeout_s": timeout_s}
+
+
+class Round:
+    """One fault on one trace. ``judged`` maps the digest of each state to its verdict and kind."""
+
+    def __init__(self, host: Host, asked: Asked, reference: Reference, fault: FaultRequest) -> None:
+        self._host, self._asked, self._reference, self._fault = host, asked, reference, fault
+        self._trace = reference.trace
+        self._timeout_s = float(host.description["timeout_s"])
+        self._judge = Judge(reference, asked.policy_of(fault.name), Honesty(self._trace, kill_states(self._trace)))
+        self._started = time.monotonic()
+        self._points = self._states = self._inside = 0
+        self._distinct: set[str] = set()
+        self._cut_short = ""
+        self._together = True
+        self.judged: dict[str, tuple[str, str]] = {}
+        self.unmeasured: list[model.UnmeasuredReason] = []
+        self.notes: list[str] = []
+
+    def states(self) -> Iterator[CrashState]:
+        """Every state of this fault, equal ones included; the one asked for with ``only``."""
+        if self._asked.only is not None:
+            return iter([state_of(self._trace, self._asked.only)])
+        return kill_states(self._trace, at="byte" if self._fault.options.get("cut") == "byte" else "page")
+
+    def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
+        """Recover and judge every distinct state, as long as the budget lasts."""
+        total = len({state.digest for state in self.states()})
+        doubtful = []
+        for done, raw in enumerate(self._host.recover(self._requests()), start=1):
+            judgement, answer = self._judged(raw)
+            if judgement.verdict != "consistent" and _resumed_twice(raw):
+                doubtful.append(raw.state)
+                self._together = self._together and judgement.problems[0].step != "second"
+            else:
+                yield self._settled(judgement), answer
+            progress(done, total)
+        alone = (request(each, self._reference, timeout_s=self._timeout_s) for each in doubtful)
+        for raw in self._host.recover(alone):
+            judgement, answer = self._judged(raw)
+            if judgement.verdict == "consistent" and not self.notes:
+                self.notes.append(
+                    f"resumed twice in one process, {raw.state} comes out otherwise than in two: "
+                    "something stays in memory. Such states were judged by processes of their own."
+                )
+            yield self._settled(judgement), answer
+        self._look_for_gaps(total)
+
+    def _judged(self, raw: Answer) -> tuple[Judgement, Answer]:
+        answer = readable(unfolded(raw), self._trace.root)
+        return self._judge.judge(state_of(self._trace, raw.state), answer), answer
+
+    def _settled(self, judgement: Judgement) -> Judgement:
+        self.judged[judgement.state.digest] = judgement.verdict, judgement.kind
+        return judgement
+
+    def _requests(self) -> Iterator[dict[str, Any]]:
+        """One request per distinct state, as long as the budget lasts."""
+        budget = self._asked.budget
+        for state in self.states():
+            self._states += 1
+            self._points += state.cut_bytes is None
+            if state.digest in self._distinct:
+                continue
+            if len(self._distinct) >= budget.states:
+                self._cut_short = f"the budget of {budget.states} states is used up"
+                return
+            if time.monotonic() - self._started > budget.time_s:
+                self._cut_short = f"the budget of {budget.time_s:g} s is used up"
+                return
+            together = self._together and len(self._distinct) % OWN_PROCESS_EVERY != 0
+            self._distinct.add(state.digest)
+            self._inside += state.cut_bytes is not None
+            yield request(state.id, self._reference, timeout_s=self._timeout_s, together=together)
+
+    def _look_for_gaps(self, total: int) -> None:
+        """What is missing to a whole result is a reason against a pass."""
+        name = self._fault.name
+        if self._cut_short:
+            text = f"{name}: {self._cut_short}, {len(self.judged)} of {total} states judged."
+            self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
+        if missing := len(self._distinct) - len(self.judged):
+            text = f"{name}: {missing} states were sent to recovery and never answered."
+            self._doubt("checker-failed", text, "Please report this: the lab lost them.")
+        verdicts = [verdict for verdict, _ in self.judged.values()]
+        if len(verdicts) > 1 and "consistent" not in verdicts:
+            text = "no state recovered at all, not even those without a loss."
+            self._doubt("never-recovered", text, "Mend the recovery without a crash first.")
+
+    def _doubt(self, code: str, detail: str, advice: str) -> None:
+        self.unmeasured.append(model.UnmeasuredReason(code=code, detail=detail, next=advice))
+
+    def count(self) -> model.FaultCount:
+        """The figures of this fault for the report."""
+        verdicts = Counter(verdict for verdict, _ in self.judged.values())
+        return model.FaultCount(
+            fault=self._fault.name,
+            points=self._points,
+            states=self._states,
+            distinct=len(self._distinct),
+            inside=self._inside,
+            judged=len(self.judged),
+            consistent=verdicts["consistent"],
+            refused=verdicts["refused"],
+            violation=verdicts["violation"],
+            unmeasured=verdicts["unmeasured"],
+            seconds=round(time.monotonic() - self._started, 3),
+        )
+
+
+def _resumed_twice(raw: Answer) -> bool:
+    return raw.steps[0].value is not None and "again" in raw.steps[0].value
