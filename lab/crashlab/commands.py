@@ -24,6 +24,8 @@ from crashlab.errors import UsageError
 from crashlab.progress import Progress, is_terminal
 from crashlab.report.folder import RunFolder
 from crashlab.report.load import dump, load
+from crashlab.settings import resolve
+from crashlab.side_by_side import Checked, check_side_by_side
 
 if TYPE_CHECKING:
     import argparse
@@ -59,12 +61,12 @@ def demo(options: argparse.Namespace) -> int:
             raise
         text = "the demo checks the agents of longrun, which is not installed here; install crashlab with longrun"
         raise UsageError(text) from error
-    reports: list[Report] = []
-    codes = [guarded(partial(_check_one, exhibit.subject, options, reports)) for exhibit in exhibits]
+    checked = _side_by_side([exhibit.subject for exhibit in exhibits], options)
+    reports = [each.report for each in checked if each.report is not None]
     _show(reports, options)
     if len(reports) < len(exhibits):  # some had no result at all: their own codes say why
-        return min(codes, key=WORST_FIRST.index)
-    pairs = list(zip(reports, exhibits, strict=True))
+        return min((each.code for each in checked), key=WORST_FIRST.index)
+    pairs = zip(reports, exhibits, strict=True)
     odd = [(report, exhibit) for report, exhibit in pairs if not _as_exhibited(report, exhibit.kind)]
     for report, exhibit in odd:
         wanted = exhibit.kind or "a pass"
@@ -72,6 +74,18 @@ def demo(options: argparse.Namespace) -> int:
     if all(report.verdict != "unmeasured" for report, _ in odd):
         return VIOLATION if odd else CONSISTENT
     return UNMEASURED
+
+
+def _side_by_side(subjects: Sequence[str], options: argparse.Namespace) -> list[Checked]:
+    """Check all of them, as many at a time as there are jobs."""
+    jobs = resolve(jobs=options.jobs).jobs
+    given = {name: getattr(options, name) for name in ("faults", "budget", "seed", "recorder", "out")}
+    passed_on = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    at_a_time = min(jobs, len(subjects))
+    with Progress(sys.stderr, name="demo", quiet=options.quiet) as progress:
+        return check_side_by_side(
+            subjects, [*passed_on, f"--jobs={max(1, jobs // at_a_time)}"], at_a_time=at_a_time, progress=progress
+        )
 
 
 def _as_exhibited(report: Report, kind: str) -> bool:

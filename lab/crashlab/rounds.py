@@ -3,8 +3,8 @@
 A ``Store`` or ``Log`` gets three processes per state: recover; recover again and take one more value;
 find that value. A ``Subject`` gets one process that resumes twice, which costs half; but a program
 that keeps something in memory may behave otherwise there. So every eighth state is resumed again in
-a process of its own, and so is every state whose verdict is not consistent, before it counts; where
-the two ways differ, the rest of that subject goes the slow way and the report says so.
+a process of its own, and so is every state whose verdict is not consistent, before it counts. Where
+a process of its own finds what the shared one hid, every state is judged anew that way.
 """
 
 from __future__ import annotations
@@ -69,25 +69,44 @@ class Round:
     def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Recover and judge every distinct state, as long as the budget lasts."""
         total = len({state.digest for state in self.states()})
-        doubtful = []
+        doubtful: list[str] = []
+        hidden = False
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
             if judgement.verdict != "consistent" and _resumed_twice(raw):
                 doubtful.append(raw.state)
                 self._together = self._together and judgement.problems[0].step != "second"
             else:
+                hidden = hidden or _only_again(judgement)
                 yield self._settled(judgement), answer
             progress(done, total)
-        alone = (request(each, self._reference, timeout_s=self._timeout_s) for each in doubtful)
-        for raw in self._host.recover(alone):
+        for raw in self._host.recover(self._alone(None if hidden else doubtful)):
             judgement, answer = self._judged(raw)
-            if judgement.verdict == "consistent" and not self.notes:
-                self.notes.append(
-                    f"resumed twice in one process, {raw.state} comes out otherwise than in two: "
-                    "something stays in memory. Such states were judged by processes of their own."
-                )
+            if hidden or judgement.verdict == "consistent":
+                self._note_memory(raw.state)
             yield self._settled(judgement), answer
         self._look_for_gaps(total)
+
+    def _alone(self, state_ids: list[str] | None) -> Iterator[dict[str, Any]]:
+        """Requests in processes of their own: for these states, or for all that had been judged together."""
+        if self._reference.kind != "Subject":
+            return
+        if state_ids is None:
+            seen: set[str] = set()
+            for state in self.states():
+                if state.digest not in seen and len(seen) % OWN_PROCESS_EVERY and state.digest in self._distinct:
+                    yield request(state.id, self._reference, timeout_s=self._timeout_s)
+                seen.add(state.digest)
+            return
+        for state_id in state_ids:
+            yield request(state_id, self._reference, timeout_s=self._timeout_s)
+
+    def _note_memory(self, state_id: str) -> None:
+        if not self.notes:
+            self.notes.append(
+                f"resumed twice in one process, {state_id} comes out otherwise than in two: "
+                "something stays in memory. Such states were judged by processes of their own."
+            )
 
     def _judged(self, raw: Answer) -> tuple[Judgement, Answer]:
         answer = readable(unfolded(raw), self._trace.root)
@@ -149,6 +168,11 @@ class Round:
             unmeasured=verdicts["unmeasured"],
             seconds=round(time.monotonic() - self._started, 3),
         )
+
+
+def _only_again(judgement: Judgement) -> bool:
+    """A violation that only the second recovery, in a process of its own, brought to light."""
+    return judgement.verdict == "violation" and all(problem.step != "first" for problem in judgement.problems)
 
 
 def _resumed_twice(raw: Answer) -> bool:

@@ -46,6 +46,7 @@ def save_shouting(directory: Path, value: Any) -> None:
 RAISES = Store(save_shouting, load)
 SWAPPED = Store(lambda value, path: path.write_text(json.dumps(value)), load)
 NEVER_ENDS = Subject(lambda _lab: threading.Event().wait(), timeout_s=0.1)
+NEVER_ENDS_SOON = Subject(lambda _lab: threading.Event().wait(), timeout_s=60)
 EMPTY_TRACE = Subject(lambda _lab: "nothing done")
 
 

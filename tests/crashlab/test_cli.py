@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+import crashlab
 import crashlab.report
 from crashlab import cli, commands
 from crashlab.errors import LabError, UsageError
 from crashlab.report.load import load
+from crashlab.side_by_side import Checked
 from tests.crashlab.report.samples import PASS, UNMEASURED, VIOLATION
 
 if TYPE_CHECKING:
@@ -251,24 +253,31 @@ def test_a_narrow_terminal_gets_narrow_lines(monkeypatch: pytest.MonkeyPatch) ->
 # --- demo ------------------------------------------------------------------------------------------
 
 
-def exhibit(monkeypatch: pytest.MonkeyPatch, **kinds: str) -> None:
-    """Let longrun offer these subjects, each with the kind that it must show."""
+def exhibit(monkeypatch: pytest.MonkeyPatch, explored: dict[str, Report | BaseException], **kinds: str) -> None:
+    """Let longrun offer these subjects, each with the kind that it must show; their outcomes are known."""
     shown = tuple(types.SimpleNamespace(subject=f"m:{name}", kind=kind) for name, kind in kinds.items())
     monkeypatch.setitem(sys.modules, "longrun", types.ModuleType("longrun"))
     monkeypatch.setitem(sys.modules, "longrun.demo", types.SimpleNamespace(DEMO=shown))
 
+    def checked(subjects: list[str], _options: list[str], **_: Any) -> list[Checked]:
+        reports = [explored[subject] for subject in subjects]
+        known = [report if isinstance(report, crashlab.Report) else None for report in reports]
+        return [Checked(subject, 64, report) for subject, report in zip(subjects, known, strict=True)]
 
-@pytest.mark.usefixtures("explored")
-def test_the_demo_compares_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("crashlab.commands.check_side_by_side", checked)
+
+
+def test_the_demo_compares_first(
+    explored: dict[str, Report | BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The agents of longrun, by name, as one table and then each report; as they must come out is success."""
-    exhibit(monkeypatch, bad="lost", good="")
+    exhibit(monkeypatch, explored, bad="lost", good="")
     assert cli.main(["demo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("subject ")
     assert [line.split()[1] for line in lines[1:3]] == ["VIOLATION", "PASS"]
 
 
-@pytest.mark.usefixtures("explored")
 @pytest.mark.parametrize(
     ("kinds", "code"),
     [
@@ -277,15 +286,20 @@ def test_the_demo_compares_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         ({"good": "lost"}, 1),
         ({"unknown": ""}, 2),
         ({"unknown": "lost"}, 2),
+        ({"misused": ""}, 64),
     ],
 )
 def test_the_demo_fails_where_an_exhibit_does_not_come_out(
-    kinds: dict[str, str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kinds: dict[str, str],
+    code: int,
+    explored: dict[str, Report | BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A naive agent that passes is as bad as a correct one that fails, and is named."""
-    exhibit(monkeypatch, **kinds)
+    exhibit(monkeypatch, explored, **kinds)
     assert cli.main(["demo"]) == code
-    assert f"m:{next(iter(kinds))} must show" in capsys.readouterr().err
+    assert (f"m:{next(iter(kinds))} must show" in capsys.readouterr().err) == (code != 64)
 
 
 def test_the_demo_without_longrun_is_misuse(

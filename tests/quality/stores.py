@@ -278,6 +278,45 @@ def stamped_end(lab: Any) -> dict[str, Any]:
 
 
 COUNTS_STARTS = Subject(stamped_end)
+_memory: dict[str, str] = {}
+
+
+def resume_from_memory(lab: Any) -> str:
+    """Wrong: consumes its file and goes on from memory, which the next process has not."""
+    path = lab.dir / "state"
+    if path.exists():
+        _memory["state"] = path.read_text()
+        path.unlink()
+    return _memory.get("state", '"kept"' if not (lab.dir / "other").exists() else "lost")
+
+
+def run_many_steps(lab: Any) -> str:
+    """Many saves, each whole, beside the one that matters."""
+    save_atomic(lab.dir, "kept", "state")
+    for n in range(10):
+        save_atomic(lab.dir, n, "other")
+    return '"kept"'
+
+
+REMEMBERS = Subject(
+    run_many_steps, lambda lab: resume_from_memory(lab) if any(lab.dir.iterdir()) else run_many_steps(lab)
+)
+_locks: list[Any] = []
+
+
+def run_locked(lab: Any) -> str:
+    """Holds an OS lock for life, as a lease does: the kernel frees it when the process dies."""
+    import fcntl  # noqa: PLC0415 - Windows has none
+
+    file = (lab.dir / "lock").open("w")
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _locks.append(file)
+    for n in range(10):
+        save_atomic(lab.dir, n, "state")
+    return "done"
+
+
+LEASED = Subject(run_locked)
 
 FOUND: dict[str, tuple[Store | Log | Subject, set[str]]] = {
     "in place": (IN_PLACE, {"lost"}),
@@ -298,6 +337,7 @@ FOUND: dict[str, tuple[Store | Log | Subject, set[str]]] = {
     "notes, then pays": (NEVER_PAYS, {"missing-effect"}),
     "needless unknown": (NEEDLESS_UNKNOWN, {"needless-unknown"}),
     "refuses everything": (REFUSES, {"stuck"}),
+    "remembers what it consumed": (REMEMBERS, {"diverged"}),
     "end counts starts": (COUNTS_STARTS, {"diverged"}),
 }
 """Planted faults by what is wrong, with the kinds that must be among the findings."""
@@ -308,5 +348,6 @@ CLEAN: dict[str, Store | Log | Subject] = {
     "repaired log": REPAIRED_LOG,
     "keyed payment": PAYS_KEYED,
     "honest unknown": HONEST_UNKNOWN,
+    "a lock held for life": LEASED,
 }
 """Correct twins: negative controls."""

@@ -1,0 +1,99 @@
+"""Several subjects checked at the same time, each by a lab in a process of its own.
+
+A check has stretches that keep one core busy: recording, real kills, fresh interpreters. Two checks
+side by side fill each other's gaps. Each is ``python -m crashlab check --json``, so that an interrupt
+or a failure of one is its own, and what comes back is the same JSON that any program would get.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from crashlab.report.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from crashlab.report.model import Report
+
+_TICK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How one check ended: its exit code, and its report unless it had none."""
+
+    subject: str
+    code: int
+    report: Report | None
+
+
+@dataclass(frozen=True)
+class _Running:
+    subject: str
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+
+
+def check_side_by_side(
+    subjects: Sequence[str],
+    options: Sequence[str],
+    *,
+    at_a_time: int,
+    progress: Callable[[str, int, int], None],
+) -> list[Checked]:
+    """Check every subject with these command line options; the results in the order of ``subjects``.
+
+    What a check says on stderr goes to ours. An interrupt ends the checks that run, and is raised.
+    """
+    waiting, running = list(subjects), list[_Running]()
+    done: dict[str, Checked] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_a_time:
+                running.append(_start(waiting.pop(0), options))
+            _wait(running[0].process)
+            for each in [each for each in running if each.process.poll() is not None]:
+                running.remove(each)
+                done[each.subject] = _result(each)
+            progress("agents checked", len(done), len(subjects))
+    except BaseException:
+        _interrupt(running)
+        raise
+    return [done[subject] for subject in subjects]
+
+
+def _start(subject: str, options: Sequence[str]) -> _Running:
+    output = tempfile.TemporaryFile()  # noqa: SIM115 - read and closed when the process has ended
+    command = [sys.executable, "-m", "crashlab", "check", subject, "--json", "--quiet", *options]
+    return _Running(subject, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output), output)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_TICK_S)  # a tick, not a limit: the others may end first
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _result(ended: _Running) -> Checked:
+    with ended.output as output:
+        output.seek(0)
+        text = output.read()
+    reports = json.loads(text)["reports"] if text else []
+    return Checked(ended.subject, ended.process.returncode, load(reports[0]) if reports else None)
+
+
+def _interrupt(running: Sequence[_Running]) -> None:
+    """End the checks as Ctrl-C would: each sweeps what it started."""
+    for each in running:
+        each.process.send_signal(signal.SIGINT)
+    for each in running:
+        each.process.wait()
+        each.output.close()
