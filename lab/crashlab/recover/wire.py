@@ -147,9 +147,21 @@ class Channel:
         while self._outgoing and not self.ended:
             self.wait(deadline)
             self.flush()
-        if given is not None and not self.ended:
-            send_socket(self.connection, given)
+        if given is not None:
+            self._give(given, deadline)
         return self.next(deadline)
+
+    def _give(self, given: socket.socket, deadline: float) -> None:
+        """Hand a socket over as soon as the other side has made room for it."""
+        while not self.ended:
+            try:
+                send_socket(self.connection, given)
+            except BlockingIOError:
+                self.wait(deadline, writing=True)
+            except OSError:
+                self.ended = True
+            else:
+                return
 
     def next(self, deadline: float) -> Message | None:
         """Wait for one message until ``deadline`` (``time.monotonic``); None where the other side ended."""
@@ -162,14 +174,18 @@ class Channel:
             raise LabError(text)
         return messages[0]
 
-    def wait(self, deadline: float | None) -> None:
-        """Return when something can be read, or after sending on what waits. Raises TimeoutError at ``deadline``."""
+    def wait(self, deadline: float | None, *, writing: bool = False) -> None:
+        """Return when something can be read, or after sending on what waits; ``writing``: only when there is room.
+
+        Raises TimeoutError at ``deadline``.
+        """
         left_s = None if deadline is None else deadline - time.monotonic()
         if left_s is not None and left_s <= 0:
             text = f"no answer from {self.name}"
             raise TimeoutError(text)
         with selectors.DefaultSelector() as selector:  # not select.select: a test runner may hold many descriptors
-            selector.register(self, selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0))
+            reading_too = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
+            selector.register(self, selectors.EVENT_WRITE if writing else reading_too)
             selector.select(left_s)
         if self._outgoing:
             self.flush()

@@ -88,3 +88,32 @@ def test_a_line_that_is_too_long_ends_it() -> None:
     assert cutter.feed(b"short\nlong, too long") == [b"short"]
     assert cutter.too_large
     assert (cutter.feed(b"\nnext\n"), cutter.rest) == ([], b"")
+
+
+@pytest.mark.parametrize("beyond_bytes", [-100_000, -40, -20, -16, -1, 0, 100_000])
+def test_a_socket_is_handed_over_when_there_is_room(beyond_bytes: int) -> None:
+    """Behind a message of any size, also one that fills the buffer to the last byte."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)  # noqa: FBT003 - its name says it
+    room_bytes = ours.send(bytes(1 << 22))
+    ours.close()
+    theirs.close()
+    ours, theirs = socket.socketpair()
+    given, other = socket.socketpair()
+
+    def answer() -> None:
+        message = wire.receive(theirs)
+        with wire.receive_socket(theirs):
+            wire.send(theirs, {"heard": len((message or {})["text"])})
+
+    text = "x" * max(0, room_bytes + beyond_bytes)
+    channel = wire.Channel(ours, "a test")
+    timer = threading.Timer(0.05, answer)
+    timer.start()
+    try:
+        assert channel.ask({"text": text}, given=given, timeout_s=10) == {"heard": len(text)}
+    finally:
+        timer.join()
+        channel.close()
+        for each in (theirs, given, other):
+            each.close()
