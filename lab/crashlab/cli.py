@@ -34,7 +34,8 @@ exit codes:
 
 Of several subjects the worst counts: 3, 64, 1, 2, 0. show exits 0 when there was something to show,
 demo when every naive agent was found and every correct one passed.
-Read from the environment: CRASHLAB_BUDGET, CRASHLAB_FAULTS, CRASHLAB_JOBS, CRASHLAB_OUT, NO_COLOR.
+Read from the environment: CRASHLAB_BUDGET, CRASHLAB_FAULTS, CRASHLAB_JOBS, CRASHLAB_OUT, NO_COLOR;
+CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace.
 """
 
 
@@ -54,8 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return MISUSE
-    if os.getcwd() not in sys.path:  # like python -m: subjects lie where one works
-        sys.path.insert(0, os.getcwd())
     try:
         return guarded(lambda: _run(options))
     except KeyboardInterrupt:  # how far it had come stands on the line before, from Progress
@@ -64,6 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    try:
+        here = os.getcwd()
+    except FileNotFoundError as error:
+        text = "the current directory does not exist any more; change into one that does"
+        raise UsageError(text) from error
+    if here not in sys.path:  # like python -m: subjects lie where one works
+        sys.path.insert(0, here)
     commands = importlib.import_module("crashlab.commands")
     code: int = getattr(commands, options.command)(options)
     return code

@@ -46,6 +46,10 @@ def check(options: argparse.Namespace) -> int:
         if not (module and colon and name):
             text = f"{subject!r} names no subject; write MODULE:OBJECT, for example myapp.crash:checkpoint"
             raise UsageError(text)
+        if module.endswith(".py"):
+            meant = module.removesuffix(".py").strip("./").replace("/", ".")
+            text = f"{subject!r} names a file; write the module: {meant}:{name}"
+            raise UsageError(text)
     return _check_all(options.subjects, options)
 
 
@@ -191,11 +195,17 @@ def _show_trace(run: RunFolder, options: argparse.Namespace) -> None:
 
 def _print(text: str) -> None:
     """Write to stdout. A reader that has gone, as ``head`` does, is no failure: the exit code still counts."""
+    if sys.stdout is None:  # closed by the shell: nobody wants the text
+        return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:  # the interpreter flushes once more at its end, and must find an open stream
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        message = f"cannot write the result to standard output: {error}; it is kept in the run folder"
+        raise UsageError(message) from error
 
 
 def _out(options: argparse.Namespace) -> Path:
@@ -208,7 +218,7 @@ def _view(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "color": terminal and not options.no_color and not os.environ.get("NO_COLOR"),
         "width": max(NARROWEST, min(columns, WIDEST)),
-        "ascii_only": not _carries_unicode(sys.stdout.encoding),
+        "ascii_only": not _carries_unicode(sys.stdout.encoding if sys.stdout else None),
     }
 
 

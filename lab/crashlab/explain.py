@@ -51,7 +51,10 @@ _BY_KIND: dict[str, Explanation] = {
     ),
     "missing-effect": Explanation(
         "Something on disk says that the effect was done, and the outside world has not seen it.",
-        ("Record an effect after it happened, never before.",),
+        (
+            "Mark it as pending before, as done after; on resume look a pending one up or report it unknown.",
+            "A record of done that is written before the act is a promise that a kill breaks.",
+        ),
     ),
 }
 
@@ -73,10 +76,25 @@ def explain(judgement: Judgement) -> Explanation:
 def _duplicate(state: CrashState) -> Explanation:
     last = next((op for op in reversed(state.effects) if op.counted), None)
     n = last.n if last else state.done
+    if _is_marked(state, n):
+        return Explanation(
+            "A save came right before the effect, and yet resume ran the call again.",
+            ("On resume do not run a call that may have run: look it up, or report it unknown. Or give it a key.",),
+        )
     return Explanation(
         "No save point says that the call was about to run, so resume runs it again.",
         tuple(line.format(n=n) for line in _EFFECT_ADVICE),
     )
+
+
+def _is_marked(state: CrashState, n: int) -> bool:
+    """Whether a save point of its own stands right before the effect ``n``, after whatever was done before."""
+    for op in reversed(state.trace.ops[: n - 1]):
+        if isinstance(op, t.SavePoint):
+            return op.name.rpartition(".")[2] in ("A", "S")
+        if isinstance(op, (t.Effect, t.Write)):
+            return False
+    return False
 
 
 def _again(kind: str) -> Explanation:

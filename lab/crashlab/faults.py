@@ -86,7 +86,8 @@ def _refusal(name: str) -> str:
     if name in DESIGNED:
         return f"fault {name!r} is not built yet; this version knows {', '.join(BUILT)}"
     near = difflib.get_close_matches(name, [*DESIGNED, "all"], n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    missing = " (which is not built yet)" if near and near[0] in DESIGNED and near[0] not in BUILT else ""
+    hint = f"did you mean {near[0]!r}{missing}? " if near else ""
     return f"unknown fault {name!r}; {hint}{_known()}"
 
 

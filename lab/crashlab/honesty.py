@@ -4,9 +4,11 @@ A subject that answers *unknown* to everything would never do harm and never be 
 excuses only where no reader of these files could know better: there are two crash states that
 agree on what the subject had to go by, and in one of them the effect was done, in the other not.
 
-What a subject has to go by is the tree itself; and, more mildly, the tree as it was at the last
-ack, save point or effect, since no reader has to draw conclusions from a save that is not
-finished. An unknown is honest if either shows both outcomes.
+What a subject has to go by is the tree itself. But no reader has to draw conclusions from a save that
+is not finished: inside one it may go by the tree as it was at the ack, save point or effect before,
+or, if it takes the beginning of a mark for the mark, by the tree of the next one. And where threads
+do effects side by side, the order that was recorded is one of several: between the start of a thread
+and its own next promise nobody can tell what it has done.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from crashlab.crash.states import CrashState
+    from crashlab.tree import Tree
 
 _PROMISES = (t.Ack, t.SavePoint, t.Effect)
 Identity = tuple[str, str]
@@ -34,7 +37,9 @@ def identity(op: t.Effect) -> Identity:
 
 
 def matches(unknown: t.Unknown, effect: t.Effect) -> bool:
-    """Whether ``unknown`` speaks of ``effect``: the same name, and no detail that differs."""
+    """Whether ``unknown`` speaks of ``effect``: the same name, no detail that differs, no other key."""
+    if unknown.key is not None and effect.key is not None and unknown.key != effect.key:
+        return False
     return unknown.name == effect.name and all(
         name in effect.detail and canonical(effect.detail[name]) == canonical(value)
         for name, value in unknown.detail.items()
@@ -47,6 +52,7 @@ class Honesty:
     def __init__(self, trace: t.Trace, states: Iterable[CrashState]) -> None:
         self._trace = trace
         self._promised = _last_promises(trace.ops)
+        self._next = _next_promises(trace.ops)
         self._done: dict[str, set[int]] = defaultdict(set)
         for state in states:
             for evidence in self._evidence(state):
@@ -57,11 +63,44 @@ class Honesty:
         counts = [0]
         for op in self._trace.ops:
             counts.append(counts[-1] + (isinstance(op, t.Effect) and op.counted and matches(unknown, op)))
-        return any(len({counts[done] for done in self._done[evidence]}) > 1 for evidence in self._evidence(state))
+        evidences = self._evidence(state)
+        if state.last_op > self._promised[state.done]:  # inside a save
+            evidences = (*evidences, evidence_of(prefixes_of(self._trace).tree(self._next[state.done])))
+        return self._unordered(unknown, state) or any(
+            len({counts[done] for done in self._done.get(evidence, ())}) > 1 for evidence in evidences
+        )
 
-    def _evidence(self, state: CrashState) -> tuple[str, str]:
+    def _evidence(self, state: CrashState) -> tuple[str, ...]:
         promised = prefixes_of(self._trace).tree(self._promised[state.done])
-        return f"tree {state.tree.digest}", f"promised {promised.digest}"
+        return evidence_of(state.tree), evidence_of(promised)
+
+    def _unordered(self, unknown: t.Unknown, state: CrashState) -> bool:
+        """Whether a thread of its own does the effect, and this state is between its start and its next promise."""
+        ops = self._trace.ops
+        for effect in ops:
+            if not isinstance(effect, t.Effect) or not effect.thread or not matches(unknown, effect):
+                continue
+            first = next(op.n for op in ops if op.thread == effect.thread)
+            start = max((op.n for op in ops[:first] if op.thread == 0), default=0)
+            own = [op.n for op in ops[effect.n :] if op.thread == effect.thread]
+            main = [op.n for op in ops[own[-1] if own else effect.n :] if op.thread == 0]
+            end = next((n for n in [*own, *main] if isinstance(ops[n - 1], _PROMISES)), len(ops))
+            if start <= state.done < end:
+                return True
+        return False
+
+
+def evidence_of(tree: Tree) -> str:
+    """What a reader of ``tree`` can go by: its contents, and the times that were set by hand."""
+    return f"{tree.digest} {tree.times_set()}"
+
+
+def _next_promises(ops: tuple[t.Op, ...]) -> list[int]:
+    """Per number of completed ops the number of the next ack, save point or effect, or of the last op."""
+    following = [len(ops)] * (len(ops) + 1)
+    for op in reversed(ops):
+        following[op.n - 1] = op.n if isinstance(op, _PROMISES) else following[op.n]
+    return following
 
 
 def _last_promises(ops: tuple[t.Op, ...]) -> list[int]:

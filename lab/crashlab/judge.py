@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.crash.states import prefixes_of
 from crashlab.honesty import Honesty, Identity, identity, matches
 from crashlab.report.model import Verdict, gravity
 from crashlab.tree import File
@@ -46,6 +47,16 @@ class Reference:
     def calls(self, done: int) -> list[Any]:
         """The values of the calls started among the first ``done`` ops."""
         return [op.value for op in self.trace.ops[:done] if isinstance(op, t.Call)]
+
+    def acked(self, done: int) -> int:
+        """How many of these calls were acked: by returning, or earlier by the subject's own ``lab.ack``."""
+        acked, waiting = 0, False
+        for op in self.trace.ops[:done]:
+            if isinstance(op, t.Ack) and waiting:
+                acked += 1
+            if isinstance(op, (t.Call, t.Ack)):
+                waiting = isinstance(op, t.Call)
+        return acked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +94,7 @@ class Judge:
 
     def judge(self, state: CrashState, answer: Answer) -> Judgement:
         """The verdict on ``state``, given what recovery did there."""
-        if not answer.steps:
+        if not answer.steps or any("check_error" in (step.value or {}) for step in answer.steps):
             return Judgement(state=state, verdict="unmeasured")
         problems = sorted(_causes(self._problems(state, answer)), key=lambda problem: gravity(problem.kind))
         if not problems:
@@ -114,21 +125,29 @@ class Judge:
 
     def _refusals(self, state: CrashState, step: Step) -> Iterator[Problem]:
         store = self._reference.kind != "Subject"
-        acked = len(state.acks)
+        acked = self._reference.acked(state.done) if store else 0
         what = "load()" if store else "resume"
         did = f"{what} raised {step.error}" if step.how == "raised" else f"{what} {_ending(step)}"
-        if step.destroyed and self._policy.evidence == "keep":
-            files = ", ".join(step.destroyed)
+        if files := self._evidence_destroyed(state, step):
             yield Problem(
                 kind="evidence-destroyed", summary=f"{did}, and changed {files}", expected=("files untouched",)
             )
         if step.how == "hang":
             return
         if store and acked:
-            last = shown(state.acks[-1].value)
+            last = shown(self._reference.calls(state.done)[acked - 1])
             yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=(last,))
         else:
             yield Problem(kind="stuck", summary=did, expected=("resume, and the uncrashed end",))
+
+    def _evidence_destroyed(self, state: CrashState, step: Step) -> str:
+        """Files that a refusal changed: not one that a working resume was about to replace, nor its temporary files."""
+        if self._policy.evidence != "keep" or step.how == "hang":
+            return ""
+        if self._reference.kind == "Subject" and not self._policy.refuse:
+            return ""  # it did not refuse, it went on and failed: that is stuck
+        renamed = {op.path for op in state.trace.ops if isinstance(op, (t.Rename, t.Unlink))}
+        return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path not in renamed)
 
     def _end_problems(self, state: CrashState, step: Step) -> Iterator[Problem]:
         value = step.value or {}
@@ -153,7 +172,7 @@ class Judge:
 
     def _store_problems(self, state: CrashState, value: dict[str, Any]) -> Iterator[Problem]:
         started = [canonical(form) for form in self._reference.calls(state.done)]
-        acked = len(state.acks)
+        acked = self._reference.acked(state.done)
         found = canonical(value["value"])
         nothing = value.get("nothing", False) or self._reference.nothing == {"value": value["value"]}
         if nothing and (not acked or self._policy.acked == "prefix"):
@@ -161,22 +180,25 @@ class Judge:
         allowed = started[0 if self._policy.acked == "prefix" else max(acked - 1, 0) :]
         if found in allowed and not value.get("nothing"):
             return
-        last = shown(state.acks[-1].value) if acked else "nothing there"
+        last = shown(self._reference.calls(state.done)[acked - 1]) if acked else "nothing there"
         expected = (last, *([shown(self._reference.calls(state.done)[-1])] if len(started) > acked else []))
-        said = "nothing there" if nothing else shown(value["value"])
-        if nothing:
-            kind = "silent-reset" if _has_bytes(state) else "lost"
+        said = "returned nothing there" if nothing else f"returned {shown(value['value'])}"
+        if "raised" in value:
+            kind, said = "lost", f"raised {value['raised']}"
+        elif nothing:
+            kind = "silent-reset" if self._kept_file(state) else "lost"
         elif found in started[:acked]:
             kind = "lost"
         else:
             kind = "torn"
-        summary = f"{last} was acked; load() returned {said}" if acked else f"load() returned {said}, never saved"
+        summary = f"{last} was acked; load() {said}" if acked else f"load() {said}, never saved"
         yield Problem(kind=kind, summary=summary, expected=expected)
 
     def _log_problems(self, state: CrashState, value: dict[str, Any]) -> Iterator[Problem]:
         batches = self._reference.calls(state.done)
-        acked = [canonical(event) for batch in batches[: len(state.acks)] for event in batch]
-        flying = [canonical(event) for batch in batches[len(state.acks) :] for event in batch]
+        whole = self._reference.acked(state.done)
+        acked = [canonical(event) for batch in batches[:whole] for event in batch]
+        flying = [canonical(event) for batch in batches[whole:] for event in batch]
         found = [canonical(event) for event in value["value"] or []]
         wanted = acked + flying
         if found == wanted[: len(found)] and len(found) >= len(acked):
@@ -187,9 +209,17 @@ class Judge:
         expected = (
             f"{len(acked)} acked events" + (", alone or followed by the batch being appended" if flying else ""),
         )
-        yield Problem(
-            kind=_log_kind(state, found, acked, wanted), summary=_log_summary(found, acked), expected=expected
-        )
+        kind = _log_kind(found, acked, wanted)
+        if kind == "lost" and not found and self._kept_file(state):
+            kind = "silent-reset"
+        yield Problem(kind=kind, summary=_log_summary(found, acked), expected=expected)
+
+    def _kept_file(self, state: CrashState) -> bool:
+        """Whether a file that held something at the last ack is still there: then "nothing" is read out of damage."""
+        last = max((op.n for op in state.acks), default=0)
+        before = prefixes_of(state.trace).tree(last)
+        kept = {inode for _, inode, node in before.walk("dir") if isinstance(node, File) and node.content.size}
+        return any(inode in kept for _, inode, _ in state.tree.walk("dir"))
 
     # --- again ---------------------------------------------------------------------------------
 
@@ -225,7 +255,9 @@ class Judge:
     def _effect_problems(self, state: CrashState, answer: Answer) -> Iterator[Problem]:
         order = [op for op in self._reference.trace.ops if isinstance(op, t.Effect) and op.counted]
         expected = Counter(identity(op) for op in order)
-        done = [*state.effects, *(op for step in answer.steps for op in step.events if isinstance(op, t.Effect))]
+        # A Store takes one more value in later steps: what that does outside is not the recovery's doing.
+        judged = answer.steps if self._reference.kind == "Subject" else answer.steps[:1]
+        done = [*state.effects, *(op for step in judged for op in step.events if isinstance(op, t.Effect))]
         observed = Counter(identity(op) for op in done if op.counted)
         unknowns = [unknown for step in answer.steps for unknown in _unknowns(step)]
         honest = [unknown for unknown in unknowns if self._honesty.honest(unknown, state)]
@@ -246,13 +278,24 @@ class Judge:
     def _missing_problems(
         self, answer: Answer, order: list[t.Effect], observed: Counter[Identity], honest: list[t.Unknown]
     ) -> Iterator[Problem]:
-        if self._policy.effects == "at-most-once" or answer.steps[0].how != "returned" or not self._reference.ended:
+        first = answer.steps[0]
+        demanded = self._reference.kind == "Subject" and self._reference.ended and first.how == "returned"
+        if self._policy.effects == "at-most-once" or not demanded:
             return
-        waiting = False
-        for position, op in enumerate(order):
+        # With the end of the uncrashed run it claims to be finished: nothing waits for a person.
+        finished = canonical((first.value or {}).get("end")) == canonical(self._reference.end)
+        unused, waiting = list(honest), False
+        left = Counter(observed)
+        for op in order:
             waiting = waiting or any(matches(unknown, op) for unknown in honest)
-            count = sum(identity(each) == identity(op) for each in order[: position + 1])
-            if observed[identity(op)] < count and not waiting:
+            if left[identity(op)]:
+                left[identity(op)] -= 1
+                continue
+            excuse = next((unknown for unknown in unused if matches(unknown, op)), None)
+            if excuse is not None:
+                unused.remove(excuse)  # one report excuses one occurrence
+            elif not waiting or finished:
+                count = sum(identity(each) == identity(op) for each in order)
                 summary = f"{words(op)} done {_times(observed[identity(op)])}, expected {count}"
                 expected = (f"{count} in the uncrashed run",)
                 yield Problem(kind="missing-effect", summary=summary, effect=op.name, expected=expected)
@@ -293,9 +336,7 @@ def _repeats(found: list[Any], wanted: list[Any]) -> bool:
     return not less - more and set(more) == set(less)
 
 
-def _log_kind(state: CrashState, found: list[str], acked: list[str], wanted: list[str]) -> str:
-    if not found and acked:
-        return "silent-reset" if _has_bytes(state) else "lost"
+def _log_kind(found: list[str], acked: list[str], wanted: list[str]) -> str:
     if set(found) - set(wanted):
         return "torn"
     if Counter(found) - Counter(wanted):
@@ -308,11 +349,6 @@ def _log_summary(found: list[str], acked: list[str]) -> str:
     if same is None:
         return f"{len(acked)} events were acked; load() returned {len(found)}"
     return f"{len(acked)} events were acked; load() returned {len(found)}, other than acked from number {same + 1} on"
-
-
-def _has_bytes(state: CrashState) -> bool:
-    """Whether any file of the subject survived: then "nothing there" is read out of something."""
-    return any(isinstance(node, File) for _, _, node in state.tree.walk("dir"))
 
 
 def _unknowns(step: Step) -> list[t.Unknown]:

@@ -6,15 +6,17 @@ takes it back. Usable from threads and tasks.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crashlab import trace as t
+from crashlab.errors import UsageError
 from crashlab.values import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -44,17 +46,60 @@ class Lab:
     """What ``run``, ``resume``, ``open`` and ``check`` receive.
 
     ``dir`` is the directory of the subject, the same absolute path in every run and recovery.
-    ``effects`` is the outside world's own record, oldest first: it is for ``check``, and for code
-    that plays the outside world; a subject that reads it to decide cheats itself. ``acked`` holds
-    what was acked before the crash and ``expected`` the uncrashed end; both are for ``check`` only.
+    ``effects``, ``acked`` and ``expected`` are for ``check`` only: what the outside world has seen,
+    what was acked before the crash, the uncrashed end. A recovery that could read them would not
+    need its files.
     """
 
     dir: Path
     _sink: Sink
-    effects: list[EffectRecord] = field(default_factory=list)
-    acked: list[Any] = field(default_factory=list)
-    expected: Any = None
+    _effects: list[EffectRecord] = field(default_factory=list)
+    _acked: list[Any] = field(default_factory=list)
+    _expected: Any = None
+    _checking: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    @property
+    def effects(self) -> list[EffectRecord]:
+        """In ``check``: everything that the outside world has seen, oldest first."""
+        self._only_in_check("effects", "To look an effect up, use lab.lookup.")
+        return self._effects
+
+    @property
+    def acked(self) -> list[Any]:
+        """In ``check``: the values acked before the crash, oldest first."""
+        self._only_in_check("acked", "What was saved must be read from the files.")
+        return self._acked
+
+    @property
+    def expected(self) -> Any:
+        """In ``check``: the end of the uncrashed run, after ``view``."""
+        self._only_in_check("expected", "The end must be reached from the files.")
+        return self._expected
+
+    def _only_in_check(self, name: str, instead: str) -> None:
+        if not self._checking:
+            text = f"lab.{name} is for check only: a program after a crash does not have it. {instead}"
+            raise UsageError(text)
+
+    @contextlib.contextmanager
+    def checking(self, *, expected: Any = None) -> Iterator[None]:
+        """For the lab: open what is for ``check`` only, while it runs."""
+        if expected is not None:
+            self._expected = expected
+        self._checking = True
+        try:
+            yield
+        finally:
+            self._checking = False
+
+    def records(self, name: str | None = None) -> list[EffectRecord]:
+        """For code that plays the outside world: what it has seen, under ``name`` or altogether.
+
+        A service that can be asked without a key (a mailbox that can be searched) answers from this.
+        """
+        with self._lock:
+            return [each for each in self._effects if name in (None, each.name)]
 
     def effect(self, name: str, *, key: str | None = None, **detail: Any) -> str:
         """Do something to the outside world and return its receipt.
@@ -68,10 +113,10 @@ class Lab:
             if known is not None and known.detail != form:
                 text = f"effect {name!r} with key {key!r} was done with {known.detail}, now asked with {form}"
                 raise ValueError(text)
-            receipt = known.receipt if known else f"{name}-{1 + sum(each.counted for each in self.effects)}"
+            receipt = known.receipt if known else f"{name}-{1 + sum(each.counted for each in self._effects)}"
             record = EffectRecord(name, key, form, receipt, counted=known is None)
             self._sink(t.Effect, name=name, key=key, detail=form, receipt=receipt, counted=record.counted)
-            self.effects.append(record)
+            self._effects.append(record)
             return receipt
 
     def lookup(self, name: str, *, key: str) -> str | None:
@@ -99,7 +144,7 @@ class Lab:
             self._sink(t.SavePoint, name=name)
 
     def _find(self, name: str, key: str) -> EffectRecord | None:
-        return next((each for each in self.effects if each.counted and (each.name, each.key) == (name, key)), None)
+        return next((each for each in self._effects if each.counted and (each.name, each.key) == (name, key)), None)
 
     @staticmethod
     def history(effects: Iterable[t.Effect]) -> list[EffectRecord]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from crashlab import trace as t
     from crashlab.tree import Tree
 
@@ -73,10 +75,25 @@ def readable(answer: Answer, root: str) -> Answer:
             traceback=shorter(step.traceback),
             stdout=shorter(step.stdout),
             stderr=shorter(step.stderr),
+            value=_shorter_texts(step.value, shorter),
         )
         for step in answer.steps
     )
     return Answer(state=answer.state, steps=tuple(steps))
+
+
+def _shorter_texts(value: dict[str, Any] | None, shorter: Callable[[str], str]) -> dict[str, Any] | None:
+    """The texts about errors inside a value; the subject's own values stay as they are."""
+    if value is None:
+        return None
+    changed = dict(value)
+    for name in ("raised", "check_error"):
+        if isinstance(changed.get(name), str):
+            changed[name] = shorter(changed[name])
+    for name, inner in (("more", "error"), ("check", "text")):
+        if isinstance(changed.get(name), dict) and inner in changed[name]:
+            changed[name] = {**changed[name], inner: shorter(changed[name][inner])}
+    return changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,7 @@ def check(  # noqa: PLR0913 - the arguments of the public interface, all but one
 
     The message of the error is the whole text report, its first line complete by itself.
     """
+    __tracebackhide__ = True  # pytest shows the finding, not this function
     report = explore(
         subject,
         faults=faults,
@@ -126,6 +127,15 @@ class _Exploration:
         self._notes: list[str] = []
 
     def run(self) -> model.Report:
+        """Do it all. The run folder comes first: that it cannot be made must not be found out at the end."""
+        self._folder = RunFolder.create(self._asked.out, self._subject.name)
+        try:
+            return self._run()
+        except BaseException:
+            self._folder.discard()
+            raise
+
+    def _run(self) -> model.Report:
         self._progress("record", 0, 2)
         recorded = record_twice(self._host)
         trace = recorded.reference.trace
@@ -192,8 +202,12 @@ class _Exploration:
     ) -> model.Report:
         reasons = (*recorded.unmeasured, *self._unmeasured)
         checked = (*recorded.controls, *self._controls)
+        # Where the trace itself is not to be believed, what was found on it is no violation.
+        false_trace = any(reason.code in ("real-kill-disagrees", "unseen-writer") for reason in reasons)
         verdict: model.Verdict = "violation" if found else "unmeasured" if reasons else "consistent"
-        folder = RunFolder.create(self._asked.out, self._subject.name)
+        if false_trace:
+            verdict = "unmeasured"
+        folder = self._folder
         folder.save_trace(recorded.reference.trace)
         folder.save_extra("reference.json", _stored(recorded, self._host))
         report = model.Report(
@@ -217,6 +231,8 @@ class _Exploration:
 
 
 def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
+    # Always by name: the latest run may soon be another subject's, and then the same id means another state.
+    finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")
     directory = folder.save_finding(finding, state.tree, stdout=finding.observed.stdout, stderr=finding.observed.stderr)
     return dataclasses.replace(finding, directory=directory)
 

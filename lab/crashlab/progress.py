@@ -7,6 +7,7 @@ a clock that a test can turn.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import time
@@ -31,11 +32,11 @@ class Progress:
     """
 
     def __init__(
-        self, stream: TextIO, *, name: str = "", quiet: bool = False, clock: Callable[[], float] = time.monotonic
+        self, stream: TextIO | None, *, name: str = "", quiet: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._stream = stream
+        self._stream = stream or io.StringIO()
         self._name = name
-        self._quiet = quiet
+        self._quiet = quiet or stream is None
         self._clock = clock
         self._terminal = is_terminal(stream)
         self._started_s = self._shown_s = clock()
@@ -87,6 +88,6 @@ def _safe(text: str) -> str:
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
 
 
-def is_terminal(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether lines on ``stream`` can be rewritten and coloured."""
-    return stream.isatty() and environment.get("TERM") != "dumb"
+def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether lines on ``stream`` can be rewritten and coloured; a closed one (``>&-``) is None."""
+    return stream is not None and stream.isatty() and environment.get("TERM") != "dumb"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from crashlab.observation import RawRecording, Step
     from crashlab.recover.host import Host
 
+CHILD_STARTED = "a child process was started"
+"""How the recorder's note on a child begins; a child that wrote nothing does no harm."""
+
 RECORDED_RUN_FACTOR = 6
 """The recorded run gets this many times the time limit of one recovery."""
 
@@ -52,6 +55,7 @@ def record_twice(host: Host) -> Recorded:
     Raises UsageError where the subject fails without any crash.
     """
     description = host.description
+    _check_stop(description)
     first = _recorded(host)
     trace = t.Trace(root=first.root, base=first.base, ops=first.ops, threads=first.threads)
     reference = Reference(
@@ -65,14 +69,17 @@ def record_twice(host: Host) -> Recorded:
     reasons = [*_unfit(first, description), *_outside(first)]
     differing = replay_proof(trace, first.last, description["rebuilt"])
     controls = [Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))]
+    hidden = tuple(text for text in first.unseen if not text.startswith(CHILD_STARTED))
     if differing:
         reasons.append(_unseen(differing, first.unseen))
+    elif hidden:  # the ends agree, but a crash in between may show what no op explains
+        reasons.append(_unseen(hidden, ()))
     if not any(reason.code == "empty-trace" for reason in reasons):
         difference = _difference(first, _recorded(host))
         controls.append(Control(control="runs-agree", passed=not difference, detail=difference))
         if difference:
             reasons.append(_runs_differ(difference))
-    notes = _notes(first)
+    notes = _notes(first, description)
     return Recorded(
         reference=reference,
         modules=first.modules,
@@ -93,14 +100,22 @@ def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
     nothing: dict[str, Any] = (
         {"value": (empty.value or {})["value"]} if empty.how == "returned" else {"error": empty.error.split(":")[0]}
     )
-    usable = empty.how in ("returned", "raised")
+    usable = empty.how in ("returned", "raised") or empty.error.startswith("SystemExit")
     detail = f"load() on an empty directory {empty.how}: {shown(nothing)}"
     controls.append(Control(control="empty-load", passed=usable, detail=detail))
+    if not usable:
+        text = f"load() on an empty directory {empty.how}: {empty.error or 'no answer'}"
+        advice = "Let load return None, an empty value, or raise, where nothing was saved yet."
+        reasons.append(UnmeasuredReason(code="checker-failed", detail=text, next=advice))
     saved = _saved(reference)
     came_back = last.how == "returned" and canonical((last.value or {})["value"]) == canonical(saved)
     found = shown((last.value or {}).get("value")) if last.how == "returned" else last.error or last.how
     controls.append(Control(control="round-trip", passed=came_back, detail="" if came_back else f"loaded {found}"))
-    if not came_back:
+    if "hang" in (empty.how, last.how):
+        text = "load() did not return within its time limit, without any crash."
+        advice = "Mend it, or raise timeout_s where it is only slow."
+        reasons.append(UnmeasuredReason(code="time-limit", detail=text, next=advice))
+    elif not came_back:
         text = f"saved {shown(saved)}, loaded {found} without any crash."
         reasons.append(UnmeasuredReason(code="round-trip", detail=text, next="Mend it, or say what counts: view=…."))
     return replace(
@@ -137,10 +152,22 @@ def _recorded(host: Host) -> RawRecording:
     return recording
 
 
+def _check_stop(description: dict[str, Any]) -> None:
+    acks = description["stop_after_acks"]
+    if acks is None:
+        return
+    if acks < 1:
+        text = f"stop_after_acks is {acks}; expected a number from 1 on"
+        raise UsageError(text)
+    if description["kind"] == "Subject" and not description["has_check"]:
+        text = "stop_after_acks cuts the run before its end, so there is no end to compare: pass check=… as well"
+        raise UsageError(text)
+
+
 def _failed(recording: RawRecording, kind: str) -> str:
     what = {"Store": "save", "Log": "append"}.get(kind, "run")
-    place = recording.traceback.strip().splitlines()[-2:-1]
-    where = f" ({place[0].strip()})" if place else ""
+    places = [line.strip() for line in recording.traceback.splitlines() if line.startswith('  File "')]
+    where = f" ({places[-1]})" if places else ""
     if recording.how == "raised":
         calls = sum(isinstance(op, t.Call) for op in recording.ops)
         when = f"on call {calls} of {what}, before any crash" if calls else f"in {what}, before any crash"
@@ -217,12 +244,19 @@ def _runs_differ(difference: str) -> UnmeasuredReason:
     return UnmeasuredReason(code="runs-differ", detail=text, next=advice)
 
 
-def _notes(recording: RawRecording) -> tuple[str, ...]:
+def _notes(recording: RawRecording, description: dict[str, Any]) -> tuple[str, ...]:
     notes = []
+    if children := [text for text in recording.unseen if text.startswith(CHILD_STARTED)]:
+        notes.append(f"{children[0]}: what a child writes and removes again before the end of the run is not seen.")
     if recording.threads > 1:
         notes.append(
             f"{recording.threads} threads wrote: their ops were serialised, so this is one interleaving of many."
         )
+    if description["stop_after_acks"] is not None and recording.how == "returned":
+        notes.append(f"the run ended by itself before its {description['stop_after_acks']} acks (stop_after_acks).")
+    acks = sum(isinstance(op, t.Ack) for op in recording.ops)
+    if acks and description["kind"] == "Subject" and not description["has_check"]:
+        notes.append(f"{acks} acks were told and not checked, only the end was: give check=… to compare lab.acked.")
     if recording.left:
         notes.append(f"the uncrashed run left processes running, which were ended: {', '.join(recording.left[:3])}")
     return tuple(notes)

@@ -69,8 +69,13 @@ def _policy(earlier: dict[str, Any], fault: str) -> Policy:
 
 
 def _write_out(state: CrashState, into: Path) -> None:
-    into.mkdir(parents=True, exist_ok=True)
-    if any(into.iterdir()):
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        full = any(into.iterdir())
+    except OSError as error:
+        text = f"cannot write the crash state to {into}: {error}; name a new or an empty directory for --into"
+        raise UsageError(text) from error
+    if full:
         text = f"{into} is not empty; name a new or an empty directory for --into"
         raise UsageError(text)
     directory.write(state.tree, into)

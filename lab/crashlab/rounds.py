@@ -13,8 +13,9 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from crashlab.crash.kill import kill_states
+from crashlab.crash.kill import cut_points, kill_states
 from crashlab.crash.states import CrashState, state_of
+from crashlab.errors import UsageError
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
 from crashlab.observation import readable, unfolded
@@ -23,12 +24,14 @@ from crashlab.report import model
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from crashlab.crash.kill import Cut
     from crashlab.faults import FaultRequest
     from crashlab.judge import Judgement, Reference
     from crashlab.observation import Answer
     from crashlab.recover.host import Host
     from crashlab.settings import Asked
 
+USAGE = "UsageError: "
 OWN_PROCESS_EVERY = 8
 """Every so many states of a Subject are resumed again in a process of their own."""
 
@@ -62,9 +65,14 @@ class Round:
 
     def states(self) -> Iterator[CrashState]:
         """Every state of this fault, equal ones included; the one asked for with ``only``."""
-        if self._asked.only is not None:
-            return iter([state_of(self._trace, self._asked.only)])
-        return kill_states(self._trace, at="byte" if self._fault.options.get("cut") == "byte" else "page")
+        at: Cut = "byte" if self._fault.options.get("cut") == "byte" else "page"
+        if self._asked.only is None:
+            return kill_states(self._trace, at=at)
+        state = state_of(self._trace, self._asked.only)
+        if state.cut_bytes is not None and state.cut_bytes not in cut_points(self._trace.op(state.last_op), at=at):
+            text = f"{state.id}: a kill cuts writes at page ends only; for any byte ask for faults='kill[cut=byte]'"
+            raise UsageError(text)
+        return iter([state])
 
     def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Recover and judge every distinct state, as long as the budget lasts."""
@@ -73,7 +81,7 @@ class Round:
         hidden = False
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
-            if judgement.verdict != "consistent" and _resumed_twice(raw):
+            if judgement.verdict == "violation" and _resumed_twice(raw):
                 doubtful.append(raw.state)
                 self._together = self._together and judgement.problems[0].step != "second"
             else:
@@ -110,7 +118,20 @@ class Round:
 
     def _judged(self, raw: Answer) -> tuple[Judgement, Answer]:
         answer = readable(unfolded(raw), self._trace.root)
-        return self._judge.judge(state_of(self._trace, raw.state), answer), answer
+        for step in answer.steps:
+            if step.error.startswith(USAGE):
+                text = f"{step.error.removeprefix(USAGE)} (at {raw.state})"
+                raise UsageError(text)
+        judgement = self._judge.judge(state_of(self._trace, raw.state), answer)
+        if judgement.verdict == "unmeasured":
+            self._check_failed(answer)
+        return judgement, answer
+
+    def _check_failed(self, answer: Answer) -> None:
+        errors = [step.value["check_error"] for step in answer.steps if step.value and "check_error" in step.value]
+        if errors and not any(reason.code == "checker-failed" for reason in self.unmeasured):
+            text = f"check itself failed at {answer.state}: {errors[0]}"
+            self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
 
     def _settled(self, judgement: Judgement) -> Judgement:
         self.judged[judgement.state.digest] = judgement.verdict, judgement.kind

@@ -1,20 +1,22 @@
 """Several subjects checked at the same time, each by a lab in a process of its own.
 
 A check has stretches that keep one core busy: recording, real kills, fresh interpreters. Two checks
-side by side fill each other's gaps. Each is ``python -m crashlab check --json``, so that an interrupt
-or a failure of one is its own, and what comes back is the same JSON that any program would get.
+side by side fill each other's gaps. Each is ``python -m crashlab check --json``: what comes back is the
+same JSON that any program would get. Each dies with us (on Linux), and its keeper clears up after it.
 """
 
 from __future__ import annotations
 
 import json
-import signal
+import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
+from crashlab.recover import sweep
 from crashlab.report.load import load
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def check_side_by_side(
 ) -> list[Checked]:
     """Check every subject with these command line options; the results in the order of ``subjects``.
 
-    What a check says on stderr goes to ours. An interrupt ends the checks that run, and is raised.
+    What a check says on stderr goes to ours. An interrupt ends the checks that run, silently, and is raised.
     """
     waiting, running = list(subjects), list[_Running]()
     done: dict[str, Checked] = {}
@@ -72,7 +74,14 @@ def check_side_by_side(
 def _start(subject: str, options: Sequence[str]) -> _Running:
     output = tempfile.TemporaryFile()  # noqa: SIM115 - read and closed when the process has ended
     command = [sys.executable, "-m", "crashlab", "check", subject, "--json", "--quiet", *options]
-    return _Running(subject, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output), output)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        start_new_session=True,  # Ctrl-C is ours to answer, once
+        preexec_fn=partial(sweep.die_with_parent, os.getpid()),  # noqa: PLW1509 - this process has one thread
+    )
+    return _Running(subject, process, output)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
@@ -91,9 +100,9 @@ def _result(ended: _Running) -> Checked:
 
 
 def _interrupt(running: Sequence[_Running]) -> None:
-    """End the checks as Ctrl-C would: each sweeps what it started."""
+    """End the checks at once; their keepers see that and clear up."""
     for each in running:
-        each.process.send_signal(signal.SIGINT)
+        each.process.kill()
     for each in running:
         each.process.wait()
         each.output.close()

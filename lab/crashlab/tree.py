@@ -29,12 +29,13 @@ ROOT_INODE = 0
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A regular file."""
+    """A regular file. ``time_set``: its time was set by hand, and not changed by a write since."""
 
     content: Content = EMPTY
     mode: int = 0o644
     mtime_ns: int = 0
     attributes: tuple[tuple[str, bytes], ...] = ()
+    time_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,10 @@ class Tree:
             lines.append(f"{path!r} {_node_line(node)}")
         lines.extend(f"linked {paths!r}" for paths in sorted(names.values()) if len(paths) > 1)
         return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+    def times_set(self) -> tuple[tuple[str, int], ...]:
+        """Paths of files whose time was set by hand, with it: a program may read it back as data."""
+        return tuple((path, node.mtime_ns) for path, _, node in self.walk() if isinstance(node, File) and node.time_set)
 
     def difference(self, other: Tree) -> list[str]:
         """Readable lines, one per path that differs: ``path: this / other``. Empty for equal digests."""
@@ -288,6 +293,15 @@ def _attributes(node: Any, op: t.SetAttribute) -> tuple[tuple[str, bytes], ...]:
     return tuple(sorted(kept.items()))
 
 
+def _set_times(nodes: _Nodes, op: t.SetTimes) -> None:
+    node = replace(nodes[op.inode], mtime_ns=op.mtime_ns)
+    nodes[op.inode] = replace(node, time_set=True) if isinstance(node, File) else node
+
+
+def _no(_node: Any, _op: t.Op) -> bool:
+    return False
+
+
 def _now(_node: Any, op: t.Op) -> int:
     return op.time_ns
 
@@ -301,11 +315,11 @@ _CHANGES: dict[type[t.Op], Callable[[_Nodes, Any], None]] = {
     t.Unlink: _remove,
     t.RemoveDirectory: _remove,
     t.Rename: _rename,
-    t.Write: _set(content=lambda node, op: node.content.write(op.offset, op.data), mtime_ns=_now),
-    t.Truncate: _set(content=lambda node, op: node.content.truncate(op.size), mtime_ns=_now),
+    t.Write: _set(content=lambda node, op: node.content.write(op.offset, op.data), mtime_ns=_now, time_set=_no),
+    t.Truncate: _set(content=lambda node, op: node.content.truncate(op.size), mtime_ns=_now, time_set=_no),
     t.Allocate: _set(content=lambda node, op: node.content.truncate(max(op.size, node.content.size)), mtime_ns=_now),
     t.Chmod: _set(mode=lambda _node, op: op.mode),
-    t.SetTimes: _set(mtime_ns=lambda _node, op: op.mtime_ns),
+    t.SetTimes: _set_times,
     t.SetAttribute: _set(attributes=_attributes),
 }
 

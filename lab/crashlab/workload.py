@@ -11,14 +11,17 @@ value) and ``third`` (that value must be there).
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import signal
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 
 from crashlab import directory
 from crashlab import trace as t
 from crashlab.errors import UsageError, Violation
+from crashlab.report.model import KINDS
 from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Log, Store, Subject
 from crashlab.tree import describe as describe_node
 from crashlab.values import canonical, encode
@@ -82,8 +85,8 @@ def record(subject: AnySubject, lab: Lab, sink: Sink) -> dict[str, Any]:
     with _Calls() as call:
         if isinstance(subject, Subject):
             end = call(subject.run, lab)
-            lab.expected = _end_form(subject, lab, end)
-            return {"end": lab.expected, **_checked(call, subject, lab, end)}
+            form = _end_form(subject, lab, end)
+            return {"end": form, **_checked(call, subject, lab, end, expected=form)}
         handle = _open(call, subject, lab)
         for value in _values(subject):
             write, name = (subject.save, "save") if isinstance(subject, Store) else (subject.append, "append")
@@ -173,20 +176,19 @@ def _value_form(subject: Store | Log, value: Any) -> Any:
 def _load(call: _Calls, subject: Store | Log, handle: Any, nothing: str | None) -> dict[str, Any]:
     try:
         value = call(subject.load, handle)
-    except Exception as error:
+        if isinstance(subject, Log):
+            value = [] if value is None else list(value)  # a generator can be read only once
+            keys = [None if subject.key is None else encode(subject.key(event)) for event in value]
+            return {"value": _value_form(subject, value), "keys": keys}
+        return {"value": encode(None if value is None else _view(subject, value))}
+    except (Exception, SystemExit) as error:
         # The lab learned from an empty directory that this exception is how the subject says "nothing there".
         if nothing is None or type(error).__name__ != nothing:
             raise
-        return {"value": None, "nothing": True}
-    if isinstance(subject, Log):
-        if value is None:
-            value = []
-        keys = [None if subject.key is None else encode(subject.key(event)) for event in value]
-        return {"value": _value_form(subject, value), "keys": keys}
-    return {"value": encode(None if value is None else _view(subject, value))}
+        return {"value": None, "nothing": True, "raised": f"{type(error).__name__}: {error}"}
 
 
-def _one_more(call: _Calls, subject: Store | Log, handle: Any, loaded: dict[str, Any]) -> dict[str, Any]:
+def _one_more(call: _Calls, subject: Store | Log, handle: Any, loaded: dict[str, Any]) -> dict[str, Any] | None:
     """Take one more value, as the resumed program would: finds glued tails and leftover locks."""
     values = _values(subject)
     try:
@@ -195,12 +197,44 @@ def _one_more(call: _Calls, subject: Store | Log, handle: Any, loaded: dict[str,
             value = next((each for each in values if canonical(_value_form(subject, each)) != now), values[0])
             call(subject.save, handle, value)
             return {"saved": _value_form(subject, value)}
-        call(subject.append, handle, values[0])
-        known = {canonical(key) for key in loaded.get("keys", ()) if key is not None}
-        fresh = [event for event in values[0] if not _known(subject, event, known)]
-        return {"saved": (loaded["value"] or []) + _value_form(subject, fresh)}
+        return _one_more_batch(call, subject, handle, values, loaded)
     except Exception as error:  # noqa: BLE001 - any exception here is the subject's answer, and is judged
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _one_more_batch(
+    call: _Calls, subject: Log, handle: Any, values: list[list[Any]], loaded: dict[str, Any]
+) -> dict[str, Any] | None:
+    """What is not there yet of the first batch that is not whole; the first batch again where all is there.
+
+    A log may rightly refuse what it has already; then nothing is learned.
+    """
+    there = Counter(canonical(form) for form in loaded["value"] or [])
+    fresh = _first_missing(subject, values, there)
+    batch = fresh or values[0]
+    try:
+        call(subject.append, handle, batch)
+    except Exception:
+        if fresh:
+            raise
+        return None
+    known = {canonical(key) for key in loaded.get("keys", ()) if key is not None}
+    kept = [event for event in batch if not _known(subject, event, known)]
+    return {"saved": (loaded["value"] or []) + _value_form(subject, kept)}
+
+
+def _first_missing(subject: Log, values: list[list[Any]], there: Counter[str]) -> list[Any]:
+    left = Counter(there)
+    for batch in values:
+        missing = []
+        for event, form in zip(batch, _value_form(subject, batch), strict=True):
+            if left[canonical(form)]:
+                left[canonical(form)] -= 1
+            else:
+                missing.append(event)
+        if missing:
+            return missing
+    return []
 
 
 def _known(subject: Log, event: Any, known: set[str]) -> bool:
@@ -215,15 +249,24 @@ def _end_form(subject: Subject, lab: Lab, end: Any) -> Any:
     return encode(_view(subject, end))
 
 
-def _checked(call: _Calls, subject: Subject, lab: Lab, end: Any) -> dict[str, Any]:
+def _checked(call: _Calls, subject: Subject, lab: Lab, end: Any, *, expected: Any = None) -> dict[str, Any]:
+    """What ``check`` says. An error of its own is no verdict on the subject: the state is unmeasured then."""
     if subject.check is None:
         return {}
     try:
-        answer = call(subject.check, lab, end)
+        with lab.checking(expected=expected):
+            answer = call(subject.check, lab, end)
     except Violation as error:
+        if error.kind not in KINDS:
+            near = difflib.get_close_matches(error.kind, KINDS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            text = f"check raised Violation with the unknown kind {error.kind!r}; {hint}Known: {', '.join(KINDS)}"
+            raise UsageError(text) from error
         return {"check": {"kind": error.kind, "text": str(error)}}
     except AssertionError as error:
         return {"check": {"kind": "diverged", "text": str(error) or "an assertion in check failed"}}
+    except Exception as error:  # noqa: BLE001 - told as what it is: a check that could not judge
+        return {"check": None, "check_error": f"{type(error).__name__}: {error}"}
     if answer is False:
         return {"check": {"kind": "diverged", "text": "check returned False"}}
     if answer is not None and answer is not True:

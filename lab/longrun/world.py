@@ -46,9 +46,8 @@ class Effect(Protocol):
 class Outside(Protocol):
     """Where effects go and are remembered: a file, or the lab's own record."""
 
-    @property
-    def effects(self) -> Sequence[Effect]:
-        """All effects, oldest first."""
+    def records(self, name: str | None = None) -> Sequence[Effect]:
+        """Effects of that name, or all of them, oldest first."""
 
     def effect(self, name: str, *, key: str | None = None, **detail: Any) -> str:
         """Do it and return the receipt; an effect with a known key is done once."""
@@ -82,6 +81,10 @@ class FileOutside:
         if len(whole) != len(data):
             os.truncate(self.path, len(whole))
         self.effects = [FileEffect(**json.loads(line)) for line in whole.splitlines()]
+
+    def records(self, name: str | None = None) -> Sequence[FileEffect]:
+        """Effects of that name, or all of them, oldest first."""
+        return [each for each in self.effects if name in (None, each.name)]
 
     def effect(self, name: str, *, key: str | None = None, **detail: Any) -> str:
         """Do it and return the receipt. Raises ValueError for a known key with other details."""
@@ -118,9 +121,7 @@ class World:
 
     def find_replies(self, ticket: str) -> list[Mapping[str, Any]]:
         """The replies that customers got for this ticket, oldest first."""
-        return [
-            each.detail for each in self.outside.effects if _is(each, "send_reply") and each.detail["ticket"] == ticket
-        ]
+        return [each.detail for each in self.outside.records("send_reply") if each.detail["ticket"] == ticket]
 
     def find(self, ticket: str) -> Ticket:
         """The ticket of that name. Raises InvalidInput."""
@@ -158,7 +159,7 @@ class World:
     def view(self) -> dict[str, Any]:
         """What stands in the world now: labels, cases, replies, pages and the report."""
         seen: dict[str, Any] = {"labels": {}, "cases": [], "replies": [], "pages": [], "report": None}
-        for each in self.outside.effects:
+        for each in self.outside.records():
             detail = each.detail
             match each.name:
                 case "set_label":
@@ -177,7 +178,3 @@ class World:
             "replies": sorted(seen["replies"]),
             "pages": sorted(seen["pages"]),
         }
-
-
-def _is(effect: Effect, name: str) -> bool:
-    return effect.counted and effect.name == name

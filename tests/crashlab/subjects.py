@@ -78,6 +78,61 @@ def write_by_child(lab: Any) -> str:
 
 
 UNSEEN = Subject(write_by_child)
+
+
+def write_by_passing_child(lab: Any) -> str:
+    """A child writes a file that is gone before the end: no op explains what a crash in between finds."""
+    save(lab.dir, 1)
+    passing = lab.dir / "passing.txt"
+    subprocess.run([sys.executable, "-c", f"open({str(passing)!r}, 'w').write('hi')"], check=True)
+    passing.unlink()
+    return "done"
+
+
+UNSEEN_PASSING = Subject(write_by_passing_child)
+
+
+def save_one(lab: Any) -> str:
+    """One save."""
+    save(lab.dir, 1)
+    return "done"
+
+
+def start_a_quiet_child(lab: Any) -> str:
+    """A child that writes nothing."""
+    subprocess.run(["true"], check=True)
+    return save_one(lab)
+
+
+QUIET_CHILD = Subject(start_a_quiet_child)
+READS_ANSWERS = Subject(save_one, lambda lab: lab.expected)
+
+
+def break_after_a_crash(lab: Any, end: str) -> None:
+    """A check with a mistake of its own, which only a crash brings to light."""
+    if end == "other":
+        raise KeyError(end)
+    assert lab.acked is not None
+
+
+BREAKING_CHECK = Subject(save_one, lambda _lab: "other", check=break_after_a_crash)
+
+
+def replace_check() -> Subject:
+    """The subject that acks, without its check."""
+    return Subject(run_once, lambda lab: "done" if load(lab.dir) else run_once(lab))
+
+
+ODD_KIND = Subject(save_one, lambda _lab: "other", check=lambda _lab, end: complain(end))
+
+
+def complain(end: str) -> None:
+    """Raises a kind that nobody knows."""
+    if end == "other":
+        text = "odd"
+        raise Violation(text, kind="duplicate-efect")
+
+
 FORGETS_TUPLES = Store(save, load, values=[{"xy": (1, 2)}])
 
 
@@ -172,6 +227,7 @@ def keeps_acked(lab: Any, end: int) -> None:
     assert end >= max(lab.acked, default=0), f"acked {lab.acked[-1]}, found {end}"
 
 
+ENDLESS_UNCHECKED = Subject(serve, lambda _lab: None, stop_after_acks=2)
 SERVICE = Subject(serve, lambda lab: (load(lab.dir) or {"n": 0})["n"], check=keeps_acked, stop_after_acks=3)
 FORGETFUL_SERVICE = Subject(serve, lambda _lab: 0, check=keeps_acked, stop_after_acks=3)
 

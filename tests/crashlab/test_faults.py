@@ -40,7 +40,7 @@ def test_a_request_reads_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("powerloss", "unknown fault 'powerloss'; did you mean 'power'? Known: kill"),
+        ("powerloss", "unknown fault 'powerloss'; did you mean 'power' (which is not built yet)? Known: kill"),
         ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill"),
         ("xyzzy", "unknown fault 'xyzzy'; Known: kill"),
         ("kill,race", "fault 'race' is not built yet; this version knows kill"),

@@ -31,7 +31,8 @@ TRACE = trace_of(
     ("state_id", "honest"),
     [
         ("kill@0", False),
-        ("kill@2", False),  # nothing says that the call was about to run
+        ("kill@1", True),
+        ("kill@2", True),  # who takes the beginning of the mark for the mark is careful, not wrong
         ("kill@3", True),  # the mark is there; the files are those of kill@5
         ("kill@4", True),
         ("kill@5", True),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from crashlab import trace as t
+from crashlab.errors import UsageError
 from crashlab.lab import Lab
 
 
@@ -46,7 +47,7 @@ def test_the_same_key_with_other_details_raises() -> None:
 def test_effects_before_the_crash_are_known_after_it() -> None:
     """The outside world remembers: history comes from the trace."""
     history = Lab.history([t.Effect(n=1, name="pay", key="k", detail={"yen": 1}, receipt="pay-1")])
-    lab, events = lab_with_log(effects=history)
+    lab, events = lab_with_log(_effects=history)
     assert lab.effect("pay", key="k", yen=1) == "pay-1"
     assert lab.effect("pay", yen=1) == "pay-2"
     assert [fields["counted"] for _, fields in events] == [False, True]
@@ -60,3 +61,24 @@ def test_acks_unknowns_and_save_points_are_told_in_order() -> None:
     lab.unknown("mail", to="ada")
     assert [kind for kind, _ in events] == ["save-point", "ack", "unknown"]
     assert events[1][1] == {"value": {"$tuple": [1]}}
+
+
+@pytest.mark.parametrize("name", ["effects", "acked", "expected"])
+def test_what_is_for_check_only_is_closed_elsewhere(name: str) -> None:
+    """A recovery that could read the answers would not need its files."""
+    lab, _ = lab_with_log()
+    with pytest.raises(UsageError, match=f"lab.{name} is for check only"):
+        getattr(lab, name)
+    with lab.checking(expected=7):
+        getattr(lab, name)
+    with pytest.raises(UsageError):
+        getattr(lab, name)
+
+
+def test_the_outside_world_can_be_played() -> None:
+    """A mailbox that can be searched answers from the record."""
+    lab, _ = lab_with_log()
+    lab.effect("mail", to="ada")
+    lab.effect("page")
+    assert [each.detail for each in lab.records("mail")] == [{"to": "ada"}]
+    assert len(lab.records()) == 2

@@ -83,6 +83,7 @@ def test_unmeasured_is_never_a_pass(tmp_path: Path) -> None:
         ("NEVER_ENDS", "time-limit", "did not end in 0.6 s"),
         ("DIFFERS", "runs-differ", "run_id"),
         ("UNSEEN", "unseen-writer", "child.txt"),
+        ("UNSEEN_PASSING", "unseen-writer", "passing.txt"),
         ("FORGETS_TUPLES", "round-trip", "without any crash"),
     ],
 )
@@ -117,6 +118,9 @@ def test_a_view_makes_runs_agree(tmp_path: Path) -> None:
         ("NO_JSON", "the end is a object, which has no JSON form. Pass view="),
         ("CHECK_FAILS", "check failed without any crash: check returned False"),
         ("CHECK_ODD", "check must raise, or return None or True; it returned 'fine'"),
+        ("READS_ANSWERS", "lab.expected is for check only"),
+        ("ENDLESS_UNCHECKED", "pass check=… as well"),
+        ("ODD_KIND", "did you mean 'duplicate-effect'?"),
     ],
 )
 def test_a_subject_that_fails_without_a_crash_is_misuse(name: str, words: str, tmp_path: Path) -> None:
@@ -246,6 +250,50 @@ def test_a_check_from_a_script_needs_no_import_path(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
     form: dict[str, Any] = json.loads(ran.stdout)
     assert form["verdict"] == "consistent"
+
+
+def test_a_child_that_writes_nothing_is_told_and_no_fault(tmp_path: Path) -> None:
+    """The report says what this version cannot see."""
+    report = explore(subjects.QUIET_CHILD, out=tmp_path)
+    assert report.verdict == "consistent", str(report)
+    assert any("a child process was started: true" in note for note in report.notes)
+
+
+def test_acks_that_nobody_checks_are_told(tmp_path: Path) -> None:
+    """Without check only the end is compared, and the report says so."""
+    report = explore(subjects.replace_check(), out=tmp_path, budget=NO_KILLS)
+    assert any("1 acks were told and not checked" in note for note in report.notes)
+
+
+def test_a_check_that_breaks_is_no_verdict(tmp_path: Path) -> None:
+    """An error of the check's own is unmeasured, not blamed on the subject."""
+    report = explore(subjects.BREAKING_CHECK, out=tmp_path, budget=NO_KILLS)
+    assert report.verdict == "unmeasured", str(report)
+    assert "KeyError" in next(reason.detail for reason in report.unmeasured if reason.code == "checker-failed")
+
+
+def test_a_cut_that_no_kill_makes_is_refused(tmp_path: Path) -> None:
+    """Rule K: a write is cut at page ends; the option for bytes is named."""
+    with pytest.raises(UsageError, match=r"kill\[cut=byte\]"):
+        explore(subjects.SMALL, out=tmp_path, budget=NO_KILLS, only="kill@3+3")
+
+
+def test_the_replay_line_finds_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the run: after a check of another subject the same id would mean another state."""
+    monkeypatch.chdir(tmp_path)
+    report = explore(subjects.CHECKED_BAD, budget=NO_KILLS)
+    explore(subjects.CHECKED, budget=NO_KILLS)
+    words = report.findings[0].replay.split()
+    assert words == ["crashlab", "replay", report.findings[0].id, "--run", report.run]
+    ran = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+
+
+def test_a_run_that_comes_to_nothing_leaves_no_folder(tmp_path: Path) -> None:
+    """Misuse found while recording: nothing is kept."""
+    with pytest.raises(UsageError):
+        explore(subjects.RAISES, out=tmp_path)
+    assert os.listdir(tmp_path / "runs") == []
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

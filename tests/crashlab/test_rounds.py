@@ -8,7 +8,7 @@ from crashlab import Budget, explore
 from crashlab.judge import Reference
 from crashlab.rounds import request
 from tests.crashlab.traces import trace_of
-from tests.quality import stores
+from tests.quality import programs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_subject_resumes_twice_in_one_process_where_that_is_allowed() -> None:
 
 def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
     """A resume that lives from memory passes in one process; every eighth state in two finds it, then all are."""
-    report = explore(stores.REMEMBERS, out=tmp_path, budget=NO_KILLS)
+    report = explore(programs.REMEMBERS, out=tmp_path, budget=NO_KILLS)
     assert {(finding.kind, finding.observed.step, finding.contract) for finding in report.findings} == {
         ("diverged", "second", "RD")
     }
@@ -46,6 +46,6 @@ def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
 
 def test_a_lock_held_for_life_is_no_alarm_and_is_told(tmp_path: Path) -> None:
     """Resumed twice in one process it collides with itself; in two processes it does not, and the report says so."""
-    report = explore(stores.LEASED, out=tmp_path, budget=NO_KILLS)
+    report = explore(programs.LEASED, out=tmp_path, budget=NO_KILLS)
     assert report.verdict == "consistent", str(report)
     assert "something stays in memory" in report.notes[0]

@@ -46,8 +46,15 @@ def ended(bench: Bench, subject: Subject) -> Any:
     """The end of the uncrashed run, which the lab expects from then on."""
     end = subject.run(bench.lab)
     assert subject.view is not None
-    bench.lab.expected = copy.deepcopy(subject.view(end))
+    bench.lab._expected = copy.deepcopy(subject.view(end))
     return end
+
+
+def judge(bench: Bench, subject: Subject, end: Any) -> None:
+    """What the lab does at an end: open what is for check only, and ask it."""
+    assert subject.check is not None
+    with bench.lab.checking():
+        subject.check(bench.lab, end)
 
 
 @pytest.mark.parametrize("path", [exhibit.subject for exhibit in DEMO])
@@ -58,10 +65,10 @@ def test_each_subject_of_the_demonstration_runs_and_checks(bench: Bench, path: s
     assert isinstance(subject, Subject)
     assert subject.check is not None
     end = ended(bench, subject)
-    subject.check(bench.lab, end)
+    judge(bench, subject, end)
     assert end["status"] == "done"
     assert subject.resume is not None
-    subject.check(bench.lab, subject.resume(bench.lab))
+    judge(bench, subject, subject.resume(bench.lab))
 
 
 def test_the_demonstration_shows_the_naive_first() -> None:
@@ -89,9 +96,9 @@ def test_two_runs_end_equal_and_do_the_same(quick_path: Path) -> None:
         benches.append(Bench(quick_path / name))
     ends = [correct.subject.run(bench.lab) for bench in benches]
     assert ends[0] == ends[1]
-    effects = [[(each.name, each.detail) for each in bench.lab.effects] for bench in benches]
+    effects = [[(each.name, each.detail) for each in bench.lab.records()] for bench in benches]
     assert effects[0] == effects[1]
-    assert benches[0].lab.effects[4].key != benches[1].lab.effects[4].key
+    assert benches[0].lab.records()[4].key != benches[1].lab.records()[4].key
 
 
 def _without_result(end: Any) -> None:
@@ -121,7 +128,7 @@ def test_the_check_sees_each_wrong_end(bench: Bench, name: str) -> None:
     spoil(end)
     assert correct.subject.check is not None
     with pytest.raises(Violation) as caught:
-        correct.subject.check(bench.lab, end)
+        judge(bench, correct.subject, end)
     assert caught.value.kind == kind
 
 
@@ -129,10 +136,10 @@ def test_the_check_sees_each_wrong_end(bench: Bench, name: str) -> None:
 def test_the_check_misses_what_was_acked(bench: Bench, acked: dict[str, int]) -> None:
     """A save or a record that was acked and is not in the files is lost."""
     end = ended(bench, correct.subject)
-    bench.lab.acked = [{"seq": 1}, acked]
+    bench.lab._acked = [{"seq": 1}, acked]
     assert correct.subject.check is not None
     with pytest.raises(Violation, match="found save 23 and 9 records") as caught:
-        correct.subject.check(bench.lab, end)
+        judge(bench, correct.subject, end)
     assert caught.value.kind == "lost"
 
 
@@ -143,7 +150,7 @@ def test_a_refused_resume_is_told_to_the_check(bench: Bench, monkeypatch: pytest
     assert end["status"] == "refused by the server"
     assert correct.subject.check is not None
     with pytest.raises(Violation, match="must define tools"):
-        correct.subject.check(bench.lab, end)
+        judge(bench, correct.subject, end)
 
 
 def test_an_unknown_is_reported_with_the_details_of_its_effect(bench: Bench) -> None:
@@ -164,16 +171,16 @@ def test_an_unknown_is_reported_with_the_details_of_its_effect(bench: Bench) -> 
 
     ended_lab = Bench(bench.lab.dir / "other")
     ended_lab.lab.dir.mkdir()
-    bench.lab.expected = correct.subject.run(ended_lab.lab)
+    bench.lab._expected = correct.subject.run(ended_lab.lab)
     bench.lab.effect = effect  # type: ignore[method-assign]  # the world stops this process
     with pytest.raises(Died):
         correct.subject.run(bench.lab)
     assert correct.subject.resume is not None
     end = correct.subject.resume(bench.lab)
     reported = [fields for kind, fields in bench.events if kind == "unknown"]
-    page = next(each for each in bench.lab.effects if each.name == "page_oncall")
+    page = next(each for each in bench.lab.records() if each.name == "page_oncall")
     assert reported == [{"name": "page_oncall", "key": None, "detail": page.detail}]
     assert (end["status"], end["world"]["pages"]) == ("waiting", ["T-101"])
     assert correct.subject.check is not None
-    correct.subject.check(bench.lab, end)
+    judge(bench, correct.subject, end)
     assert (bench.lab.dir / LEDGER_NAME).exists()

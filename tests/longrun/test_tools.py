@@ -26,7 +26,7 @@ def test_the_nature_is_what_two_calls_show(desk: Any, name: str) -> None:
     """Called twice: a read leaves no trace, an idempotent tool one effect, the others two."""
     world, tool = desk.world, TOOLS[name]
     results = [tool.run(world, INPUTS[name], "key") for _ in range(2)]
-    counted = sum(each.counted for each in world.outside.effects)
+    counted = sum(each.counted for each in world.outside.records())
     assert counted == {"read-only": 0, "idempotent": 1, "non-idempotent": 2}[tool.nature]
     assert (results[0] == results[1]) == (tool.nature != "non-idempotent")
 

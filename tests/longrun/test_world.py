@@ -32,7 +32,7 @@ def test_an_overwrite_with_the_same_value_is_nothing_new(world: World) -> None:
         world.set_label(ticket="T-101", label=label)
     for text in ("one", "one", "two"):
         world.write_report(text=text)
-    counted = [each.name for each in world.outside.effects if each.counted]
+    counted = [each.name for each in world.outside.records() if each.counted]
     assert counted == ["set_label", "set_label", "write_report", "write_report"]
     assert world.view()["labels"] == {"T-101": "spam"}
     assert world.view()["report"] == "two"
@@ -51,7 +51,7 @@ def test_a_key_with_other_details_is_an_error(world: World) -> None:
     world.open_case(key="k", ticket="T-101", title="x")
     with pytest.raises(ValueError, match="was done with"):
         world.open_case(key="k", ticket="T-102", title="x")
-    assert len([each for each in world.outside.effects if each.counted]) == 1
+    assert len([each for each in world.outside.records() if each.counted]) == 1
 
 
 def test_replies_and_pages_repeat(world: World) -> None:
@@ -74,7 +74,7 @@ def test_a_ticket_that_does_not_exist_is_told(world: World) -> None:
 def test_no_detail_carries_an_id_of_the_run(world: World) -> None:
     """The key of a case names the run, its details do not: two runs do the same to the world."""
     world.open_case(key="run-1234/T-101/open_case", ticket="T-101", title="x")
-    assert "run-1234" not in repr(world.outside.effects[-1].detail)
+    assert "run-1234" not in repr(world.outside.records()[-1].detail)
 
 
 def test_the_file_outlives_its_process(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from crashlab import Subject
 from crashlab import trace as t
 from crashlab.lab import Lab
 from crashlab.record.python import RECORDER
-from tests.quality import stores
+from tests.quality import programs, stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,4 +44,4 @@ elif PLANT == "forget effects":
     Lab.history = staticmethod(lambda _effects: [])  # type: ignore[method-assign, assignment]  # the planted fault
 
 STORE = stores.ATOMIC
-KEYED = Subject(stores.pay_keyed)
+KEYED = Subject(programs.pay_keyed)

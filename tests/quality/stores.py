@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from crashlab import Log, Store, Subject
+from crashlab import Log, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,153 +202,48 @@ HALF_BATCHES = Log(append_repaired, read_whole_lines, atomic=True)
 NO_DEDUPE = Log(append_repaired, read_whole_lines, key=lambda event: event["seq"])
 
 
-def pay(lab: Any) -> str:
-    """Wrong: pays, then notes it; killed between the two it pays again."""
-    if not (lab.dir / "paid").exists():
-        lab.effect("pay", yen=1000)
-        save_atomic(lab.dir, "yes", "paid")
-    return "paid"
+def save_and_ack(lab: Any, value: Any) -> None:
+    """Acks by itself too, a moment before it returns."""
+    save_atomic(lab.dir, value)
+    lab.ack(value)
 
 
-def pay_keyed(lab: Any) -> str:
-    """The same with a key: the bank knows it."""
-    if not (lab.dir / "paid").exists():
-        lab.effect("pay", key="order-7", yen=1000)
-        save_atomic(lab.dir, "yes", "paid")
-    return "paid"
+def save_and_tell(lab: Any, value: Any) -> None:
+    """Tells the outside world after each save."""
+    save_atomic(lab.dir, value)
+    lab.effect("saved", key=json.dumps(value), n=value.get("n", 0))
 
 
-def pay_marked(lab: Any) -> str:
-    """Wrong the other way: notes it, then pays; killed between the two it never pays."""
-    if not (lab.dir / "paid").exists():
-        save_atomic(lab.dir, "yes", "paid")
-        lab.effect("pay", yen=1000)
-    return "paid"
+OWN_ACK = Store(save_and_ack, lambda lab: load_strict(lab.dir), open=lambda lab: lab)
+TELLS = Store(save_and_tell, lambda lab: load_strict(lab.dir), open=lambda lab: lab)
 
 
-def pay_unknown(lab: Any) -> str:
-    """Wrong: says unknown whenever it finds anything, also where the files tell."""
-    if any(lab.dir.iterdir()):
-        lab.unknown("pay", yen=1000)
-        return "unknown"
-    save_atomic(lab.dir, "about to", "started")
-    lab.effect("pay", yen=1000)
-    save_atomic(lab.dir, "yes", "paid")
-    lab.ack()
-    return "paid"
+def append_in_order(directory: Path, events: list[Any]) -> None:
+    """Refuses what does not continue the log."""
+    length = len(read_whole_lines(directory))
+    for event in events:
+        if event["seq"] != length:
+            text = f"out of order: {event['seq']} after {length} events"
+            raise ValueError(text)
+        length += 1
+    append_repaired(directory, events)
 
 
-def pay_honest(lab: Any) -> str:
-    """Marks, pays, notes; between mark and note it asks a person."""
-    if (lab.dir / "paid").exists():
-        return "paid"
-    if (lab.dir / "started").exists():
-        lab.unknown("pay", yen=1000)
-        return "waiting"
-    save_atomic(lab.dir, "about to", "started")
-    lab.ack()
-    lab.effect("pay", yen=1000)
-    save_atomic(lab.dir, "yes", "paid")
-    lab.ack()
-    return "paid"
+def iterate_lines(directory: Path) -> Any:
+    """Gives one event after the other."""
+    yield from read_whole_lines(directory)
 
 
-PAYS_TWICE = Subject(pay)
-PAYS_KEYED = Subject(pay_keyed)
-NEVER_PAYS = Subject(pay_marked)
-NEEDLESS_UNKNOWN = Subject(pay_unknown)
-HONEST_UNKNOWN = Subject(pay_honest)
+STRICT_ORDER = Log(append_in_order, read_whole_lines)
+GENERATOR = Log(append_repaired, iterate_lines)
 
 
-def refuse(lab: Any) -> str:
-    """Wrong: refuses to resume whenever it finds anything."""
-    if any(lab.dir.iterdir()):
-        text = "there is something here; I do not dare"
-        raise RuntimeError(text)
-    return pay_keyed(lab)
+def load_or_exit(directory: Path) -> Any:
+    """Leaves the program where there is nothing."""
+    path = directory / "value.json"
+    if not path.exists():
+        sys.exit("no checkpoint")
+    return json.loads(path.read_text())
 
 
-REFUSES = Subject(refuse)
-
-
-def stamped_end(lab: Any) -> dict[str, Any]:
-    """Wrong: its end depends on how often it was started."""
-    count = (load_strict(lab.dir, "count") or 0) + 1
-    save_atomic(lab.dir, count, "count")
-    return {"starts": count}
-
-
-COUNTS_STARTS = Subject(stamped_end)
-_memory: dict[str, str] = {}
-
-
-def resume_from_memory(lab: Any) -> str:
-    """Wrong: consumes its file and goes on from memory, which the next process has not."""
-    path = lab.dir / "state"
-    if path.exists():
-        _memory["state"] = path.read_text()
-        path.unlink()
-    return _memory.get("state", '"kept"' if not (lab.dir / "other").exists() else "lost")
-
-
-def run_many_steps(lab: Any) -> str:
-    """Many saves, each whole, beside the one that matters."""
-    save_atomic(lab.dir, "kept", "state")
-    for n in range(10):
-        save_atomic(lab.dir, n, "other")
-    return '"kept"'
-
-
-REMEMBERS = Subject(
-    run_many_steps, lambda lab: resume_from_memory(lab) if any(lab.dir.iterdir()) else run_many_steps(lab)
-)
-_locks: list[Any] = []
-
-
-def run_locked(lab: Any) -> str:
-    """Holds an OS lock for life, as a lease does: the kernel frees it when the process dies."""
-    import fcntl  # noqa: PLC0415 - Windows has none
-
-    file = (lab.dir / "lock").open("w")
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    _locks.append(file)
-    for n in range(10):
-        save_atomic(lab.dir, n, "state")
-    return "done"
-
-
-LEASED = Subject(run_locked)
-
-FOUND: dict[str, tuple[Store | Log | Subject, set[str]]] = {
-    "in place": (IN_PLACE, {"lost"}),
-    "half file read as nothing": (SILENT_RESET, {"silent-reset"}),
-    "unlink before rename": (UNLINK_FIRST, {"silent-reset"}),
-    "one value in two files": (TWO_FILES, {"torn"}),
-    "temporary files counted": (COUNTS_TMP, {"lost"}),
-    "load consumes": (CONSUMES, {"diverged"}),
-    "lock file": (LOCK_FILE, {"stuck"}),
-    "waits for a dead owner": (WAITS_FOR_LOCK, {"hang"}),
-    "leaves a process": (LEAVES_PROCESS, {"left-process"}),
-    "torn tail": (TORN_TAIL, {"lost"}),
-    "glued tail": (GLUED_TAIL, {"lost"}),
-    "bad lines skipped": (SKIPS_LINES, {"lost"}),
-    "a keyed event stored twice": (NO_DEDUPE, {"duplicate-entry"}),
-    "half a batch": (HALF_BATCHES, {"torn"}),
-    "pays, then notes": (PAYS_TWICE, {"duplicate-effect"}),
-    "notes, then pays": (NEVER_PAYS, {"missing-effect"}),
-    "needless unknown": (NEEDLESS_UNKNOWN, {"needless-unknown"}),
-    "refuses everything": (REFUSES, {"stuck"}),
-    "remembers what it consumed": (REMEMBERS, {"diverged"}),
-    "end counts starts": (COUNTS_STARTS, {"diverged"}),
-}
-"""Planted faults by what is wrong, with the kinds that must be among the findings."""
-
-CLEAN: dict[str, Store | Log | Subject] = {
-    "atomic": ATOMIC,
-    "load raises on an empty directory": EMPTY_RAISES,
-    "repaired log": REPAIRED_LOG,
-    "keyed payment": PAYS_KEYED,
-    "honest unknown": HONEST_UNKNOWN,
-    "a lock held for life": LEASED,
-}
-"""Correct twins: negative controls."""
+EXITS_ON_EMPTY = Store(save_atomic, load_or_exit)

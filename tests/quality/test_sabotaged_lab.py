@@ -17,7 +17,7 @@ from crashlab.crash.states import CrashState
 from crashlab.judge import Judge, Judgement
 from crashlab.recover.host import Host
 from crashlab.report.folder import RunFolder
-from tests.quality import stores
+from tests.quality import programs, stores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def demand_planted_faults_found(out: Path) -> None:
 
 def demand_double_payment_found(out: Path) -> None:
     """The program that pays twice is found, by that kind."""
-    assert "duplicate-effect" in {finding.kind for finding in explore(stores.PAYS_TWICE, out=out).findings}
+    assert "duplicate-effect" in {finding.kind for finding in explore(programs.PAYS_TWICE, out=out).findings}
 
 
 def demand_keyed_payment_clean(out: Path) -> None:

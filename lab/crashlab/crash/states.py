@@ -57,7 +57,7 @@ class CrashState:
     def digest(self) -> str:
         """Hash of tree, effects and acks, as 32 hexadecimal digits."""
         outside = [[op.n for op in self.effects], [op.n for op in self.acks]]
-        text = json.dumps([self.tree.digest, outside])
+        text = json.dumps([self.tree.digest, self.tree.times_set(), outside])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

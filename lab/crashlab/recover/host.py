@@ -212,7 +212,7 @@ class Host:
                 self._checked(server, server.ask({"do": "fork"}, given=theirs, timeout_s=_ANSWER_LIMIT_S))
             channel = Channel(ours, name)
         ready = self._next(channel, _ANSWER_LIMIT_S)
-        self.pinned = "one at a time" if ready["refused"] else "namespace"
+        self.pinned = f"one at a time: {ready['refused']}" if ready["refused"] else "namespace"
         if ready["refused"]:
             self.jobs = 1
         return channel

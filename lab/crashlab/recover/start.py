@@ -26,6 +26,14 @@ _FIXED = {
 }
 
 
+def _temporary_folder() -> str:
+    """Where temporary files go. Not by tempfile if it can be told: that writes a probe, and a kill would leave it."""
+    named = os.environ.get("TMPDIR", "")
+    if tempfile.tempdir is None and named and os.path.isdir(named) and os.access(named, os.W_OK | os.X_OK):
+        return os.path.abspath(named)
+    return tempfile.gettempdir()
+
+
 def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
     """The keeper, and the connection to it. It makes its folder at the recorded ``root``, or a new one.
 
@@ -38,7 +46,7 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
     arguments = {
         "control": theirs.fileno(),
         "main": os.getpid(),
-        "temporary": tempfile.gettempdir(),
+        "temporary": _temporary_folder(),
         "root": root or "",
     }
     # HOME becomes the traced one; packages that the user installed for themselves stay where they are.

@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,7 +74,7 @@ class RunFolder:
         Raises UsageError where it may not be made there, LabError where the disk is full.
         """
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        path = out / "runs" / f"{now}-{safe_name(name)}-{os.getpid()}"
+        path = out / "runs" / f"{now}-{safe_name(name.replace(', ', '-'))}-{os.getpid()}"
         try:
             ours = out.name == _OUR_DEFAULT and not out.exists()
             path.mkdir(parents=True)  # a process cannot begin two runs of one name in one microsecond
@@ -82,6 +83,10 @@ class RunFolder:
         except OSError as error:
             raise _refused(path, error) from error
         return RunFolder(path)
+
+    def discard(self) -> None:
+        """Remove the folder of a run that came to nothing."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def save_trace(self, trace: Trace) -> None:
         """Write ``trace.json``."""

@@ -60,7 +60,7 @@ def test_without_a_namespace_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(NO_NAMESPACE, "1")
     with Host(travel.pack(NOW), jobs=4) as host:
         trace = recorded(host)
-        assert (host.pinned, host.jobs) == ("one at a time", 1)
+        assert (host.pinned, host.jobs) == ("one at a time: CRASHLAB_NO_NAMESPACE=1", 1)
         answers = [end_of(answer) for answer in host.recover([request(trace), request(trace)])]
         assert answers == [f"{host.root}/dir"] * 2
         assert Path(host.root, "dir", "file").read_text() == "content"
@@ -81,13 +81,13 @@ def test_a_stream_that_is_left_early_blocks_nothing() -> None:
     """Who stops reading answers may record or recover again at once, also while a step hangs."""
 
     def resume(lab: Any) -> str:
-        if lab.acked:
+        if lab.lookup("mail", key="m"):
             threading.Event().wait()
         return "recovered"
 
     def run(lab: Any) -> None:
         lab.save_point("before")
-        lab.ack(1)
+        lab.effect("mail", key="m")
 
     with Host(travel.pack(Subject(run, resume)), jobs=1) as host:
         trace = recorded(host)

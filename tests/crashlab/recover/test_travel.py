@@ -95,6 +95,7 @@ def test_the_working_directory_comes_first(tmp_path: Path, monkeypatch: pytest.M
 def closing_over_a_connection() -> Store:
     """The likeliest mistake."""
     connection = sqlite3.connect(":memory:")
+    connection.close()  # its kind is what cannot travel; an open one would be complained about when it is collected
 
     def save(_dir: Any, value: Any) -> None:
         connection.execute("insert into t values (?)", (value,))

@@ -224,7 +224,7 @@ def test_steps_share_the_directory_and_the_outside_world() -> None:
         receipt = lab.effect("mail", key="k")
         if seen == 1:
             raise ValueError(receipt)
-        return [seen, receipt, len(lab.effects)]
+        return [seen, receipt, len(lab.records())]
 
     with Host(travel.pack(Subject(write_one, resume))) as host:
         trace = recorded(host)
