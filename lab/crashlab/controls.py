@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crashlab.recover.host import Host
 
 FRESH_SAMPLE = 2
-"""How many states are recovered once more in fresh interpreters."""
+"""Into how many parts the trace is cut; at each cut a state is recovered once more in a fresh interpreter."""
 
 _SHOWN_CHARACTERS = 200
 _REPORT_IT = "The lab is not to be believed here: please report this with the run folder."
@@ -65,7 +65,7 @@ def fresh_interpreters(host: Host, trace: t.Trace, request: Callable[[str], dict
     recorded path.
     """
     last = len(trace.ops)
-    ids = sorted({f"kill@{(position * last) // FRESH_SAMPLE}" for position in range(1, FRESH_SAMPLE + 1)})
+    ids = sorted({f"kill@{(position * last) // FRESH_SAMPLE}" for position in range(1, FRESH_SAMPLE)})
     forked = {answer.state: answer for answer in host.recover(request(state_id) for state_id in ids)}
     fresh = {answer.state: answer for answer in host.recover_fresh([request(state_id) for state_id in ids])}
     pinned = _pinned([*forked.values(), *fresh.values()], trace.root, host.pinned)

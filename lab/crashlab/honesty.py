@@ -21,7 +21,7 @@ from crashlab.crash.states import prefixes_of
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from crashlab.crash.states import CrashState
     from crashlab.tree import Tree
@@ -66,16 +66,18 @@ class Honesty:
         evidences = self._evidence(state)
         if state.last_op > self._promised[state.done]:  # inside a save
             evidences = (*evidences, evidence_of(prefixes_of(self._trace).tree(self._next[state.done])))
-        return self._unordered(unknown, state) or any(
-            len({counts[done] for done in self._done.get(evidence, ())}) > 1 for evidence in evidences
-        )
+        dones = [self._done.get(evidence, set()) for evidence in evidences]
+        if any(len({counts[done] for done in alike}) > 1 for alike in dones):
+            return True
+        windows = self._unordered(unknown)
+        return any(start <= done < end for start, end in windows for alike in dones for done in alike)
 
     def _evidence(self, state: CrashState) -> tuple[str, ...]:
         promised = prefixes_of(self._trace).tree(self._promised[state.done])
         return evidence_of(state.tree), evidence_of(promised)
 
-    def _unordered(self, unknown: t.Unknown, state: CrashState) -> bool:
-        """Whether a thread of its own does the effect, and this state is between its start and its next promise."""
+    def _unordered(self, unknown: t.Unknown) -> Iterator[tuple[int, int]]:
+        """Per effect that a thread of its own does: from the thread's start to its next promise, as numbers of ops."""
         ops = self._trace.ops
         for effect in ops:
             if not isinstance(effect, t.Effect) or not effect.thread or not matches(unknown, effect):
@@ -85,9 +87,7 @@ class Honesty:
             own = [op.n for op in ops[effect.n :] if op.thread == effect.thread]
             main = [op.n for op in ops[own[-1] if own else effect.n :] if op.thread == 0]
             end = next((n for n in [*own, *main] if isinstance(ops[n - 1], _PROMISES)), len(ops))
-            if start <= state.done < end:
-                return True
-        return False
+            yield start, end
 
 
 def evidence_of(tree: Tree) -> str:

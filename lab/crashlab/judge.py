@@ -91,6 +91,9 @@ class Judge:
         self._reference = reference
         self._policy = policy
         self._honesty = honesty
+        self._order = [op for op in reference.trace.ops if isinstance(op, t.Effect) and op.counted]
+        self._identities = {op.n: identity(op) for op in self._order}
+        self._expected = Counter(self._identities.values())
 
     def judge(self, state: CrashState, answer: Answer) -> Judgement:
         """The verdict on ``state``, given what recovery did there."""
@@ -253,12 +256,13 @@ class Judge:
     # --- effects -------------------------------------------------------------------------------
 
     def _effect_problems(self, state: CrashState, answer: Answer) -> Iterator[Problem]:
-        order = [op for op in self._reference.trace.ops if isinstance(op, t.Effect) and op.counted]
-        expected = Counter(identity(op) for op in order)
+        order, expected = self._order, self._expected
         # A Store takes one more value in later steps: what that does outside is not the recovery's doing.
         judged = answer.steps if self._reference.kind == "Subject" else answer.steps[:1]
-        done = [*state.effects, *(op for step in judged for op in step.events if isinstance(op, t.Effect))]
-        observed = Counter(identity(op) for op in done if op.counted)
+        before = [(self._identities[op.n], op) for op in state.effects if op.counted]
+        events = (op for step in judged for op in step.events if isinstance(op, t.Effect) and op.counted)
+        done = [*before, *((identity(op), op) for op in events)]
+        observed = Counter(each for each, _ in done)
         unknowns = [unknown for step in answer.steps for unknown in _unknowns(step)]
         honest = [unknown for unknown in unknowns if self._honesty.honest(unknown, state)]
         for unknown in unknowns:
@@ -266,10 +270,10 @@ class Judge:
                 yield Problem(
                     kind="needless-unknown", summary=f"{words(unknown)} reported unknown where the files tell"
                 )
-        named = {identity(op): words(op) for op in reversed(done)}  # with the details in the order they were told
         for each, count in observed.items():
             if count > expected[each] and self._policy.effects != "at-least-once":
-                summary = f"{named[each]} done {_times(count)}, expected {expected[each]}"
+                named = words(next(op for known, op in done if known == each))
+                summary = f"{named} done {_times(count)}, expected {expected[each]}"
                 yield Problem(
                     kind="duplicate-effect", summary=summary, effect=each[0], expected=("once; or lab.unknown(…)",)
                 )
@@ -288,15 +292,16 @@ class Judge:
         left = Counter(observed)
         for op in order:
             waiting = waiting or any(matches(unknown, op) for unknown in honest)
-            if left[identity(op)]:
-                left[identity(op)] -= 1
+            each = self._identities[op.n]
+            if left[each]:
+                left[each] -= 1
                 continue
             excuse = next((unknown for unknown in unused if matches(unknown, op)), None)
             if excuse is not None:
                 unused.remove(excuse)  # one report excuses one occurrence
             elif not waiting or finished:
-                count = sum(identity(each) == identity(op) for each in order)
-                summary = f"{words(op)} done {_times(observed[identity(op)])}, expected {count}"
+                count = self._expected[each]
+                summary = f"{words(op)} done {_times(observed[each])}, expected {count}"
                 expected = (f"{count} in the uncrashed run",)
                 yield Problem(kind="missing-effect", summary=summary, effect=op.name, expected=expected)
                 return

@@ -44,6 +44,7 @@ CLEAN: dict[str, Store | Log | Subject] = {
     "a lock held for life": programs.LEASED,
     "pending and done in one file": programs.ONE_FILE,
     "a mark with a text": programs.MARK_FILE,
+    "payments in threads": programs.PAYS_IN_THREADS,
     "a store that acks by itself": stores.OWN_ACK,
     "a store that tells the world": stores.TELLS,
     "a log that demands its order": stores.STRICT_ORDER,

@@ -6,6 +6,7 @@ Every function that is wrong says so; :mod:`tests.quality.planted` names the kin
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 from crashlab import Subject
@@ -175,6 +176,31 @@ def pay_and_claim(lab: Any) -> Any:
     return "all paid"
 
 
+def pay_in_threads(lab: Any) -> str:
+    """Marks both, then each thread pays and notes its own: no reader knows in which order."""
+    started = (lab.dir / "value.json").exists()
+    todo = [n for n in range(2) if not (lab.dir / f"paid{n}").exists()]
+    if started:
+        for n in todo:
+            lab.unknown("pay", n=n)
+        return "waiting" if todo else "paid"
+    save_atomic(lab.dir, "both pending")
+    lab.save_point("A")
+
+    def pay_one(n: int) -> None:
+        lab.effect("pay", n=n)
+        save_atomic(lab.dir, n, f"paid{n}")
+
+    threads = [threading.Thread(target=pay_one, args=(n,)) for n in todo]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lab.save_point("B")
+    return "paid"
+
+
+PAYS_IN_THREADS = Subject(pay_in_threads)
 CLAIMS_THE_END = Subject(pay_and_claim)
 
 

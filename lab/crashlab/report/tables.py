@@ -118,6 +118,11 @@ def fault_table(page: Page, faults: Sequence[FaultCount]) -> None:
             names.append(name)
             values = [[*row, number] for row, number in zip(values, more, strict=True)]
     width = max(page.columns([each.fault for each in faults], 24), len("fault"))
+    if 2 + width + sum(2 + _column(name) for name in names) > page.width:  # a number must never be cut
+        for each, row in zip(faults, values, strict=True):
+            told = zip(names, row, strict=True)
+            page.labelled(each.fault, ", ".join(f"{name} {number:,}" for name, number in told))
+        return
     page.line(("  " + "fault".ljust(width) + "".join(f"  {name:>{_column(name)}}" for name in names), "label"))
     for each, row in zip(faults, values, strict=True):
         parts: list[Part] = ["  ", page.padded(each.fault, width)]

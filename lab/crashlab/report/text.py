@@ -33,15 +33,22 @@ def render(report: Report, *, color: bool, width: int = 100, ascii_only: bool = 
 
 
 def render_many(reports: Sequence[Report], *, color: bool, width: int = 100, ascii_only: bool = False) -> str:
-    """Several reports: one table to compare them, then each in full. One report is just itself."""
+    """Several reports: one table to compare them, each in full, and the table again. One report is just itself.
+
+    The table stands at both ends, since a terminal shows the last lines and a file the first ones.
+    """
     page = Page(color=color, width=width, ascii_only=ascii_only)
-    if len(reports) > 1:
-        comparison(page, reports)
+    if len(reports) == 1:
+        _draw(page, reports[0])
+        return page.text()
+    comparison(page, reports)
     for report in reports:
-        if len(reports) > 1:
-            page.blank()
-            page.line(("-" * width, "dim"))
+        page.blank()
+        page.line(("-" * width, "dim"))
         _draw(page, report)
+    page.blank()
+    page.line(("-" * width, "dim"))
+    comparison(page, reports)
     return page.text()
 
 

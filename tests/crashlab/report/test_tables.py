@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from crashlab.report.model import FaultCount
+from crashlab.report.page import Page
+from crashlab.report.tables import fault_table
 from crashlab.report.text import render_many
 from tests.crashlab.report.samples import (
     ALL,
@@ -79,3 +82,14 @@ def test_several_reports_begin_with_a_comparison() -> None:
 def test_one_report_needs_no_comparison() -> None:
     """A single subject looks the same from either function."""
     assert render_many([PASS], color=False) == text_of(PASS)
+
+
+def test_a_narrow_page_cuts_no_number() -> None:
+    """Where the table does not fit, the figures are told in words."""
+    fault = FaultCount(fault="kill", points=12_345, states=67_890, distinct=11_111, judged=11_111, consistent=22_222)
+    page = Page(color=False, width=60, ascii_only=False)
+    fault_table(page, [fault])
+    text = page.text()
+    assert "…" not in text
+    for number in ("12,345", "67,890", "11,111", "22,222"):
+        assert number in text
