@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from crashlab.report.model import Finding, Report
     from crashlab.subject import Budget, Log, Policy, Store, Subject
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Budget",
     "Finding",

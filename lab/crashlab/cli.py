@@ -12,10 +12,10 @@ import importlib
 import os
 import sys
 import traceback
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from crashlab import __version__
 from crashlab.errors import LabError, UsageError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"crashlab {_version()}")
+    parser.add_argument("--version", action="version", version=f"crashlab {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_check(commands)
     _add_show(commands)
@@ -173,10 +173,3 @@ def _add_view_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON (crashlab.reports/1) instead of text")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR set")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("crashlab")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"

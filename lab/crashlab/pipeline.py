@@ -13,10 +13,9 @@ import platform
 import time
 from collections import Counter
 from functools import partial
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from crashlab import controls
+from crashlab import __version__, controls
 from crashlab import trace as t
 from crashlab.crash.places import Places
 from crashlab.errors import Unmeasured, Violation
@@ -262,12 +261,8 @@ def _trace_info(trace: t.Trace) -> model.TraceInfo:
 
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
-    try:
-        version = metadata.version("crashlab")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        version = "source tree"
     return {
-        "crashlab": version,
+        "crashlab": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
     }
