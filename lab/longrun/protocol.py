@@ -132,29 +132,29 @@ _COUNTERS = tuple(name for name, kinds in _TYPES.items() if int in kinds)
 def encode(checkpoint: Checkpoint) -> bytes:
     """The bytes of the file. The checksum stands first, since the members are sorted."""
     rest = _text(checkpoint.to_json())
-    checksum = hashlib.sha256(rest.encode("ascii")).hexdigest()
-    return f'{_PREFIX}{checksum}",{rest[1:]}'.encode("ascii")
+    checksum = hashlib.sha256(rest).hexdigest()
+    return b"".join((f'{_PREFIX}{checksum}",'.encode(), memoryview(rest)[1:]))
 
 
-def _text(form: dict[str, Any]) -> str:
+def _text(form: dict[str, Any]) -> bytes:
     """The canonical text of ``form``. A save adds a message or two: the others keep the text they have."""
     names = sorted(form)
     at = names.index("messages")
-    before, after = (canonical({name: form[name] for name in part}) for part in (names[:at], names[at + 1 :]))
-    messages = ",".join(map(_message_text, form["messages"]))
-    return f'{before[:-1]},"messages":[{messages}],{after[1:]}'
+    before, after = (canonical({name: form[name] for name in part}).encode() for part in (names[:at], names[at + 1 :]))
+    messages = b",".join(map(_message_text, form["messages"]))
+    return b"".join((before[:-1], b',"messages":[', messages, b"],", after[1:]))
 
 
-_texts: dict[int, tuple[Message, str]] = {}
+_texts: dict[int, tuple[Message, bytes]] = {}
 
 
-def _message_text(message: Message) -> str:
+def _message_text(message: Message) -> bytes:
     """The canonical text of one message, made once: messages are never changed in place."""
     known = _texts.get(id(message))
     if known is None or known[0] is not message:  # an id is used again once its message is gone
         if len(_texts) >= _TEXTS_KEPT:
             _texts.clear()
-        known = _texts[id(message)] = message, canonical(message)
+        known = _texts[id(message)] = message, canonical(message).encode()
     return known[1]
 
 
