@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
+from crashlab.demands import words
 from crashlab.explain import explain
-from crashlab.judge import words
 from crashlab.report import model
 from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from crashlab.crash.places import Places
     from crashlab.crash.states import CrashState
-    from crashlab.judge import Judgement, Reference
+    from crashlab.demands import Reference
+    from crashlab.judge import Judgement
     from crashlab.observation import Answer, Step
 
 SHOWN_OPS = 14

@@ -10,12 +10,13 @@ again changes nothing, and one more value is taken and found. Everything else ha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
-from crashlab.honesty import Honesty, Identity, identity, matches
+from crashlab.demands import Problem, Reference, unknowns_of
+from crashlab.effects import Effects
 from crashlab.report.model import Verdict, gravity
 from crashlab.tree import File
 from crashlab.values import canonical, shown
@@ -24,50 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from crashlab.crash.states import CrashState
+    from crashlab.honesty import Honesty
     from crashlab.observation import Answer, Step
     from crashlab.subject import Policy
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reference:
-    """The uncrashed run that crashes are measured against.
-
-    ``end`` is its end in tagged form (Subject). ``nothing`` is what ``load`` gave on an empty directory:
-    ``{"value": form}`` or ``{"error": type name}`` (Store, Log).
-    """
-
-    kind: str
-    trace: t.Trace
-    end: Any = None
-    ended: bool = True
-    has_check: bool = False
-    atomic: bool = False
-    nothing: dict[str, Any] = field(default_factory=dict)
-
-    def calls(self, done: int) -> list[Any]:
-        """The values of the calls started among the first ``done`` ops."""
-        return [op.value for op in self.trace.ops[:done] if isinstance(op, t.Call)]
-
-    def acked(self, done: int) -> int:
-        """How many of these calls were acked: by returning, or earlier by the subject's own ``lab.ack``."""
-        acked, waiting = 0, False
-        for op in self.trace.ops[:done]:
-            if isinstance(op, t.Ack) and waiting:
-                acked += 1
-            if isinstance(op, (t.Call, t.Ack)):
-                waiting = isinstance(op, t.Call)
-        return acked
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One thing that was wrong: a kind of the result model, in words, and the effect's name if it is one's."""
-
-    kind: str
-    summary: str
-    step: str = "first"
-    effect: str = ""
-    expected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +51,7 @@ class Judge:
         self._reference = reference
         self._policy = policy
         self._honesty = honesty
-        self._order = [op for op in reference.trace.ops if isinstance(op, t.Effect) and op.counted]
-        self._identities = {op.n: identity(op) for op in self._order}
-        self._expected = Counter(self._identities.values())
+        self._effects = Effects(reference, policy, honesty)
 
     def judge(self, state: CrashState, answer: Answer) -> Judgement:
         """The verdict on ``state``, given what recovery did there."""
@@ -122,7 +80,7 @@ class Judge:
             yield from self._value_problems(state, first)
         if first.how == "returned":
             yield from self._again_problems(first, steps.get("second"), steps.get("third"))
-        yield from self._effect_problems(state, answer)
+        yield from self._effects.problems(state, answer)
 
     # --- one outcome ---------------------------------------------------------------------------
 
@@ -161,7 +119,7 @@ class Judge:
             return
         if canonical(value["end"]) == canonical(self._reference.end):
             return
-        if any(self._honesty.honest(unknown, state) for unknown in _unknowns(step)):
+        if any(self._honesty.honest(unknown, state) for unknown in unknowns_of(step)):
             return  # a person must decide now: the end waits for them
         summary = f"resumed to {shown(value['end'])}, the uncrashed run ended with {shown(self._reference.end)}"
         yield Problem(kind="diverged", summary=summary, expected=(shown(self._reference.end),))
@@ -253,59 +211,6 @@ class Judge:
             summary = f"recovered twice: first {shown(first[key])}, then {shown(again[key])}"
             yield Problem(kind="diverged", summary=summary, step="second")
 
-    # --- effects -------------------------------------------------------------------------------
-
-    def _effect_problems(self, state: CrashState, answer: Answer) -> Iterator[Problem]:
-        order, expected = self._order, self._expected
-        # A Store takes one more value in later steps: what that does outside is not the recovery's doing.
-        judged = answer.steps if self._reference.kind == "Subject" else answer.steps[:1]
-        before = [(self._identities[op.n], op) for op in state.effects if op.counted]
-        events = (op for step in judged for op in step.events if isinstance(op, t.Effect) and op.counted)
-        done = [*before, *((identity(op), op) for op in events)]
-        observed = Counter(each for each, _ in done)
-        unknowns = [unknown for step in answer.steps for unknown in _unknowns(step)]
-        honest = [unknown for unknown in unknowns if self._honesty.honest(unknown, state)]
-        for unknown in unknowns:
-            if unknown not in honest:
-                yield Problem(
-                    kind="needless-unknown", summary=f"{words(unknown)} reported unknown where the files tell"
-                )
-        for each, count in observed.items():
-            if count > expected[each] and self._policy.effects != "at-least-once":
-                named = words(next(op for known, op in done if known == each))
-                summary = f"{named} done {_times(count)}, expected {expected[each]}"
-                yield Problem(
-                    kind="duplicate-effect", summary=summary, effect=each[0], expected=("once; or lab.unknown(…)",)
-                )
-        yield from self._missing_problems(answer, order, observed, honest)
-
-    def _missing_problems(
-        self, answer: Answer, order: list[t.Effect], observed: Counter[Identity], honest: list[t.Unknown]
-    ) -> Iterator[Problem]:
-        first = answer.steps[0]
-        demanded = self._reference.kind == "Subject" and self._reference.ended and first.how == "returned"
-        if self._policy.effects == "at-most-once" or not demanded:
-            return
-        # With the end of the uncrashed run it claims to be finished: nothing waits for a person.
-        finished = canonical((first.value or {}).get("end")) == canonical(self._reference.end)
-        unused, waiting = list(honest), False
-        left = Counter(observed)
-        for op in order:
-            waiting = waiting or any(matches(unknown, op) for unknown in honest)
-            each = self._identities[op.n]
-            if left[each]:
-                left[each] -= 1
-                continue
-            excuse = next((unknown for unknown in unused if matches(unknown, op)), None)
-            if excuse is not None:
-                unused.remove(excuse)  # one report excuses one occurrence
-            elif not waiting or finished:
-                count = self._expected[each]
-                summary = f"{words(op)} done {_times(observed[each])}, expected {count}"
-                expected = (f"{count} in the uncrashed run",)
-                yield Problem(kind="missing-effect", summary=summary, effect=op.name, expected=expected)
-                return
-
 
 def _causes(problems: Iterable[Problem]) -> list[Problem]:
     """The problems without mere consequences: after a needless unknown another end and missing effects follow."""
@@ -356,10 +261,6 @@ def _log_summary(found: list[str], acked: list[str]) -> str:
     return f"{len(acked)} events were acked; load() returned {len(found)}, other than acked from number {same + 1} on"
 
 
-def _unknowns(step: Step) -> list[t.Unknown]:
-    return [op for op in step.events if isinstance(op, t.Unknown)]
-
-
 def _ending(step: Step) -> str:
     match step.how:
         case "raised":
@@ -369,14 +270,3 @@ def _ending(step: Step) -> str:
         case "hang":
             return "did not end"
     return f"ended with exit code {step.exit_code}" + (f": {step.error}" if step.error else "")
-
-
-def words(op: t.Effect | t.Unknown) -> str:
-    """An effect for people: ``mail to=ada``."""
-    quote = '"'
-    details = " ".join(f"{name}={shown(value).strip(quote)}" for name, value in op.detail.items())
-    return f"{op.name} {details}".strip()
-
-
-def _times(count: int) -> str:
-    return {0: "0 times", 1: "once", 2: "2 times"}.get(count, f"{count} times")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.demands import Reference
 from crashlab.errors import UsageError
 from crashlab.honesty import identity
-from crashlab.judge import Reference
 from crashlab.record.proof import replay_proof
 from crashlab.report.model import Control, UnmeasuredReason
 from crashlab.values import canonical, shown

@@ -14,10 +14,11 @@ from crashlab import directory
 from crashlab.crash.kill import kill_states
 from crashlab.crash.places import Places
 from crashlab.crash.states import CrashState, state_of
+from crashlab.demands import Reference
 from crashlab.errors import UsageError
 from crashlab.findings import Findings
 from crashlab.honesty import Honesty
-from crashlab.judge import Judge, Reference
+from crashlab.judge import Judge
 from crashlab.observation import readable
 from crashlab.pipeline import versions
 from crashlab.recover.host import Host

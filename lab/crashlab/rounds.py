@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab.crash.kill import cut_points, kill_states
 from crashlab.crash.states import CrashState, state_of
+from crashlab.demands import unknowns_of
 from crashlab.errors import UsageError
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from crashlab.crash.kill import Cut
+    from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
-    from crashlab.judge import Judgement, Reference
+    from crashlab.judge import Judgement
     from crashlab.observation import Answer
     from crashlab.recover.host import Host
     from crashlab.settings import Asked
@@ -57,6 +59,7 @@ class Round:
         self._started = time.monotonic()
         self._points = self._states = self._inside = 0
         self._distinct: set[str] = set()
+        self._unasked = 0
         self._cut_short = ""
         self._together = True
         self.judged: dict[str, tuple[str, str]] = {}
@@ -86,13 +89,13 @@ class Round:
                 self._together = self._together and judgement.problems[0].step != "second"
             else:
                 hidden = hidden or _only_again(judgement)
-                yield self._settled(judgement), answer
+                yield self._settled(judgement, answer), answer
             progress(done, total)
         for raw in self._host.recover(self._alone(None if hidden else doubtful)):
             judgement, answer = self._judged(raw)
             if hidden or judgement.verdict == "consistent":
                 self._note_memory(raw.state)
-            yield self._settled(judgement), answer
+            yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
 
     def _alone(self, state_ids: list[str] | None) -> Iterator[dict[str, Any]]:
@@ -133,7 +136,9 @@ class Round:
             text = f"check itself failed at {answer.state}: {errors[0]}"
             self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
 
-    def _settled(self, judgement: Judgement) -> Judgement:
+    def _settled(self, judgement: Judgement, answer: Answer) -> Judgement:
+        if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):
+            self._unasked += not self._reference.has_check
         self.judged[judgement.state.digest] = judgement.verdict, judgement.kind
         return judgement
 
@@ -165,6 +170,11 @@ class Round:
         if missing := len(self._distinct) - len(self.judged):
             text = f"{name}: {missing} states were sent to recovery and never answered."
             self._doubt("checker-failed", text, "Please report this: the lab lost them.")
+        if self._unasked:
+            self.notes.append(
+                f"in {self._unasked} states the end was not compared, since recovery reported an effect unknown: "
+                "give check=… to say what must hold then."
+            )
         verdicts = [verdict for verdict, _ in self.judged.values()]
         if len(verdicts) > 1 and "consistent" not in verdicts:
             text = "no state recovered at all, not even those without a loss."

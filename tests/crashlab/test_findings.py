@@ -8,9 +8,10 @@ from crashlab import trace as t
 from crashlab.crash.kill import kill_states
 from crashlab.crash.places import Places
 from crashlab.crash.states import state_of
+from crashlab.demands import Problem, Reference
 from crashlab.explain import explain
 from crashlab.findings import Findings, disk_lines, matrix, op_lines
-from crashlab.judge import Judgement, Problem, Reference
+from crashlab.judge import Judgement
 from crashlab.observation import Answer, Step
 from tests.crashlab.traces import ack, call, create, effect, trace_of, write
 

@@ -9,8 +9,9 @@ import pytest
 from crashlab import trace as t
 from crashlab.crash.kill import kill_states
 from crashlab.crash.states import state_of
+from crashlab.demands import Reference
 from crashlab.honesty import Honesty
-from crashlab.judge import Judge, Judgement, Reference
+from crashlab.judge import Judge, Judgement
 from crashlab.observation import Answer, Step
 from crashlab.subject import DEFAULT_POLICY, Policy
 from tests.crashlab.traces import ack, call, create, effect, save_point, trace_of, write

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab import Budget, explore
-from crashlab.judge import Reference
+from crashlab.demands import Reference
 from crashlab.rounds import request
 from tests.crashlab.traces import trace_of
 from tests.quality import programs
@@ -42,6 +42,12 @@ def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
     [fault] = report.faults
     assert fault.violation > fault.distinct * 3 / 4
     assert "something stays in memory" in report.notes[0]
+
+
+def test_ends_that_were_not_compared_are_told(tmp_path: Path) -> None:
+    """After an honest unknown a person must decide; without check nobody says what must hold until then."""
+    report = explore(programs.HONEST_UNKNOWN, out=tmp_path, budget=NO_KILLS)
+    assert any("the end was not compared" in note for note in report.notes)
 
 
 def test_a_lock_held_for_life_is_no_alarm_and_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""What the oracle goes by: the uncrashed run, and one thing that was wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crashlab import trace as t
+from crashlab.values import shown
+
+if TYPE_CHECKING:
+    from crashlab.observation import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The uncrashed run that crashes are measured against.
+
+    ``end`` is its end in tagged form (Subject). ``nothing`` is what ``load`` gave on an empty directory:
+    ``{"value": form}`` or ``{"error": type name}`` (Store, Log).
+    """
+
+    kind: str
+    trace: t.Trace
+    end: Any = None
+    ended: bool = True
+    has_check: bool = False
+    atomic: bool = False
+    nothing: dict[str, Any] = field(default_factory=dict)
+
+    def calls(self, done: int) -> list[Any]:
+        """The values of the calls started among the first ``done`` ops."""
+        return [op.value for op in self.trace.ops[:done] if isinstance(op, t.Call)]
+
+    def acked(self, done: int) -> int:
+        """How many of these calls were acked: by returning, or earlier by the subject's own ``lab.ack``."""
+        acked, waiting = 0, False
+        for op in self.trace.ops[:done]:
+            if isinstance(op, t.Ack) and waiting:
+                acked += 1
+            if isinstance(op, (t.Call, t.Ack)):
+                waiting = isinstance(op, t.Call)
+        return acked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that was wrong: a kind of the result model, in words, and the effect's name if it is one's."""
+
+    kind: str
+    summary: str
+    step: str = "first"
+    effect: str = ""
+    expected: tuple[str, ...] = ()
+
+
+def words(op: t.Effect | t.Unknown) -> str:
+    """An effect for people: ``mail to=ada``."""
+    quote = '"'
+    details = " ".join(f"{name}={shown(value).strip(quote)}" for name, value in op.detail.items())
+    return f"{op.name} {details}".strip()
+
+
+def unknowns_of(step: Step) -> list[t.Unknown]:
+    """What a step reported unknown."""
+    return [op for op in step.events if isinstance(op, t.Unknown)]
