@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import crashlab
-from crashlab import cli
+from crashlab import cli, exits
 from longrun.demo import DEMO
 
 ROOT = Path(__file__).parents[1]
@@ -128,7 +128,7 @@ def test_exit_codes_are_those_of_the_page() -> None:
     page = dict(re.findall(r"^\| (\d+) \| ([^:|]+?)(?::.*)? \|$", table, re.MULTILINE))
     printed = dict(re.findall(r"^ +(\d+) +([^:\n]+?)(?::.*)?$", cli.EXIT_CODES, re.MULTILINE))
     assert page == printed
-    codes = (cli.CONSISTENT, cli.VIOLATION, cli.UNMEASURED, cli.LAB_FAILED, cli.MISUSE, cli.INTERRUPTED)
+    codes = (exits.CONSISTENT, exits.VIOLATION, exits.UNMEASURED, exits.LAB_FAILED, exits.MISUSE, exits.INTERRUPTED)
     assert list(page) == [str(each) for each in codes]
 
 
@@ -188,7 +188,7 @@ def test_the_demo_prints_the_table(tmp_path: Path) -> None:
     """``crashlab demo`` prints the quoted table, except for the times."""
     command = [sys.executable, "-m", "crashlab", "demo", "--quiet", "--out", str(tmp_path)]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert said.returncode == cli.CONSISTENT, said.stderr
+    assert said.returncode == exits.CONSISTENT, said.stderr
     printed = [re.sub(r"[\d.]+ s ", "", line).split() for line in said.stdout.splitlines()]
     quoted = [re.sub(r"[\d.]+ s ", "", line).split() for line in shown_by("crashlab demo")]
     assert [line for line in quoted if line not in printed] == [], said.stdout + said.stderr

@@ -31,7 +31,7 @@ FUNCTION_LINES, MODULE_LINES, LONGEST_LINES = 40, 450, 70
 LONG_FUNCTIONS: dict[str, int] = {"tests/crashlab/recover/test_worker.py:misbehave": 50}
 """``path:function`` to its own limit, at most LONGEST_LINES: for tables that are no clearer in pieces."""
 
-MAY_PRINT = re.compile(r"lab/crashlab/(cli|commands|report)(/|\.py$|_)")
+MAY_PRINT = re.compile(r"lab/crashlab/(cli|commands|exits|report)(/|\.py$|_)")
 DEMO_BY_NAME = re.compile(r"lab/crashlab/(cli|commands)(/|\.py$|_)")
 DESCRIBES_SUBJECTS = re.compile(r"lab/longrun/(.*/)?subjects\.py$")
 

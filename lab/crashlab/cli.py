@@ -11,17 +11,15 @@ import argparse
 import importlib
 import os
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from crashlab import __version__
-from crashlab.errors import LabError, UsageError
+from crashlab.errors import UsageError
+from crashlab.exits import INTERRUPTED, MISUSE, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-CONSISTENT, VIOLATION, UNMEASURED, LAB_FAILED, MISUSE, INTERRUPTED = 0, 1, 2, 3, 64, 130
+    from collections.abc import Sequence
 
 EXIT_CODES = """\
 exit codes:
@@ -73,22 +71,6 @@ def _run(options: argparse.Namespace) -> int:
     commands = importlib.import_module("crashlab.commands")
     code: int = getattr(commands, options.command)(options)
     return code
-
-
-def guarded(work: Callable[[], int]) -> int:
-    """Do ``work`` and return its exit code, or that of the error it raised, which is told on stderr."""
-    try:
-        return work()
-    except UsageError as error:
-        print(f"crashlab: {error}", file=sys.stderr)
-        return MISUSE
-    except LabError as error:
-        print(f"crashlab: the lab failed: {error}", file=sys.stderr)
-        return LAB_FAILED
-    except Exception:  # noqa: BLE001 - whatever else escapes is a fault of the lab, told with all it takes to mend it
-        traceback.print_exc()
-        print("crashlab: the lab failed; please report this with the lines above", file=sys.stderr)
-        return LAB_FAILED
 
 
 # --- grammar -------------------------------------------------------------------------------------

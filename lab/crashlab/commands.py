@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashlab.cli import CONSISTENT, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
 from crashlab.errors import UsageError
+from crashlab.exits import CONSISTENT, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
 from crashlab.progress import Progress, is_terminal
 from crashlab.report.folder import RunFolder
 from crashlab.report.load import dump, load

@@ -15,7 +15,7 @@ import pytest
 
 import crashlab
 import crashlab.report
-from crashlab import cli, commands
+from crashlab import cli, commands, exits
 from crashlab.errors import LabError, UsageError
 from crashlab.report.load import load
 from crashlab.side_by_side import Checked
@@ -104,7 +104,7 @@ def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     listed = {int(code) for code in re.findall(r"^  (\d+) ", capsys.readouterr().out, re.MULTILINE)}
-    assert listed == {*commands.WORST_FIRST, cli.INTERRUPTED}
+    assert listed == {*commands.WORST_FIRST, exits.INTERRUPTED}
 
 
 # --- exit codes ------------------------------------------------------------------------------------

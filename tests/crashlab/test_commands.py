@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 import crashlab.report
-from crashlab import cli
+from crashlab import exits
 from crashlab.report.load import load
 
 LAB = Path(crashlab.report.__file__).parents[2]
@@ -62,7 +62,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "shop.py").write_text(SUBJECTS)
     done = crashlab_command("check", "shop:naive", "--jobs", "1", cwd=folder)
-    assert done.returncode == cli.VIOLATION, done.stdout + done.stderr
+    assert done.returncode == exits.VIOLATION, done.stdout + done.stderr
     return folder
 
 
