@@ -85,7 +85,7 @@ def _side_by_side(subjects: Sequence[str], options: argparse.Namespace) -> list[
     jobs = resolve(jobs=options.jobs).jobs
     given = {name: getattr(options, name) for name in ("faults", "budget", "seed", "recorder", "out")}
     passed_on = [f"--{name}={value}" for name, value in given.items() if value is not None]
-    at_a_time = min(jobs, len(subjects))
+    at_a_time = min(jobs + 1, len(subjects))  # one more than cores: a check also waits, for its own processes
     with Progress(sys.stderr, name="demo", quiet=options.quiet) as progress:
         return check_side_by_side(
             subjects, [*passed_on, f"--jobs={max(1, jobs // at_a_time)}"], at_a_time=at_a_time, progress=progress

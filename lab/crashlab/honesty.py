@@ -92,7 +92,7 @@ class Honesty:
 
 def evidence_of(tree: Tree) -> str:
     """What a reader of ``tree`` can go by: its contents, and the times that were set by hand."""
-    return f"{tree.digest} {tree.times_set()}"
+    return f"{tree.digest} {tree.times_set}"
 
 
 def _next_promises(ops: tuple[t.Op, ...]) -> list[int]:

@@ -2,7 +2,7 @@
 
 A ``Store`` or ``Log`` gets three processes per state: recover; recover again and take one more value;
 find that value. A ``Subject`` gets one process that resumes twice, which costs half; but a program
-that keeps something in memory may behave otherwise there. So every eighth state is resumed again in
+that keeps something in memory may behave otherwise there. So every sixteenth state is resumed again in
 a process of its own, and so is every state whose verdict is not consistent, before it counts. Where
 a process of its own finds what the shared one hid, every state is judged anew that way.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from crashlab.settings import Asked
 
 USAGE = "UsageError: "
-OWN_PROCESS_EVERY = 8
+OWN_PROCESS_EVERY = 16
 """Every so many states of a Subject are resumed again in a process of their own."""
 
 

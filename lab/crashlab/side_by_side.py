@@ -52,6 +52,8 @@ def check_side_by_side(
 ) -> list[Checked]:
     """Check every subject with these command line options; the results in the order of ``subjects``.
 
+    The last is started first: a list goes from the simple to the long, and a long one at the end would
+    leave the other cores idle.
     What a check says on stderr goes to ours. An interrupt ends the checks that run, silently, and is raised.
     """
     waiting, running = list(subjects), list[_Running]()
@@ -59,7 +61,7 @@ def check_side_by_side(
     try:
         while waiting or running:
             while waiting and len(running) < at_a_time:
-                running.append(_start(waiting.pop(0), options))
+                running.append(_start(waiting.pop(), options))
             _wait(running[0].process)
             for each in [each for each in running if each.process.poll() is not None]:
                 running.remove(each)

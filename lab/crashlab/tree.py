@@ -132,6 +132,7 @@ class Tree:
         lines.extend(f"linked {paths!r}" for paths in sorted(names.values()) if len(paths) > 1)
         return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
+    @cached_property
     def times_set(self) -> tuple[tuple[str, int], ...]:
         """Paths of files whose time was set by hand, with it: a program may read it back as data."""
         return tuple((path, node.mtime_ns) for path, _, node in self.walk() if isinstance(node, File) and node.time_set)

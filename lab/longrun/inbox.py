@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_SEED = 0
 BODY_BYTES = 9_200
 """So long that the last checkpoint has ten pages, and a kill about 190 places inside one."""
-SHORT_BODY_BYTES = 1_200
+SHORT_BODY_BYTES = 600
 """Enough for a checkpoint of more than one page; a naive agent shows its fault sooner on less."""
 _DEFAULT_KINDS = ("outage", "charge", "duplicate", "spam")
 _SMALLEST, _LARGEST = 3, 7

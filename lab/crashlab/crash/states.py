@@ -8,7 +8,6 @@ digests cannot be told apart by any recovery, and are judged once.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,8 +55,9 @@ class CrashState:
     @cached_property
     def digest(self) -> str:
         """Hash of tree, effects and acks, as 32 hexadecimal digits."""
-        outside = [[op.n for op in self.effects], [op.n for op in self.acks]]
-        text = json.dumps([self.tree.digest, self.tree.times_set(), outside])
+        # Of one trace the numbers say which effects and acks they are: its first ones.
+        outside = prefixes_of(self.trace).outside(self.done)
+        text = f"{self.tree.digest} {self.tree.times_set} {outside}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -67,6 +67,14 @@ class Prefixes:
     def __init__(self, trace: t.Trace) -> None:
         self.trace = trace
         self._trees = [trace.base]
+        self._outside = [(0, 0)]
+        for op in trace.ops:
+            effects, acks = self._outside[-1]
+            self._outside.append((effects + isinstance(op, t.Effect), acks + isinstance(op, t.Ack)))
+
+    def outside(self, done: int) -> tuple[int, int]:
+        """How many effects and how many acks are among the first ``done`` ops."""
+        return self._outside[done]
 
     def tree(self, done: int) -> Tree:
         """The tree after the first ``done`` ops."""
