@@ -8,6 +8,7 @@ lets stand. A cut is numbered; the number and the moment give it back, on every 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -101,7 +102,7 @@ class Cut:
         return Tree(nodes)
 
 
-class Cuts:
+class Cuts(ABC):
     """All cuts of one trace under one profile. Base of the three kinds."""
 
     def __init__(self, history: History, profile: Profile, rebuilt: Sequence[str]) -> None:
@@ -113,13 +114,17 @@ class Cuts:
             for inode, events in history.events.items()
         }
 
+    @abstractmethod
     def count(self, moment: Moment) -> int:
         """How many cuts a moment has, before any is refused."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at(self, moment: Moment, numbers: Iterable[int]) -> Iterator[Cut]:
         """The cuts with these numbers; those that are refused are left out."""
-        raise NotImplementedError
+
+    def oldest(self, moment: Moment) -> int:
+        """The number of the cut in which everything is lost that nothing forced."""
+        return self.count(moment) - 1
 
     def variants(self, inode: int, moment: Moment, cut: int | None) -> Variants:
         """What a file may hold."""
@@ -237,7 +242,7 @@ class WholeCuts(Cuts):
 
 
 class EntryCuts(Cuts):
-    """Every combination of entry versions. Number 0 is all newest, the last all oldest."""
+    """Every combination of entry versions. Number 0 is all newest."""
 
     def __init__(self, history: History, profile: Profile, rebuilt: Sequence[str]) -> None:
         super().__init__(history, profile, rebuilt)
@@ -278,6 +283,15 @@ class EntryCuts(Cuts):
             shape = shapes.survey(with_names(table, self.pick(moment, number)), self.rebuilt)
             if shape is not None and self.profile.is_kept(required, shape.named):
                 yield self.cut(number, moment, shape, None, heads)
+
+    def oldest(self, moment: Moment) -> int:
+        """The cut in which each entry means what it durably meant, where it still may."""
+        picked = {}
+        for key, choices in self.choices(moment).items():
+            durable = self.floors.durable(key, moment)
+            same = [choice for choice in choices if choice.inode == durable and not choice.vanished]
+            picked[key] = same[0] if same else choices[-1]
+        return self.number(moment, picked)
 
     def table(self, moment: Moment) -> dict[int, Node]:
         """All nodes at a moment; of the directories only the entries that the trace has not changed."""

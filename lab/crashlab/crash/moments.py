@@ -254,6 +254,10 @@ class EntryFloors:
         named = named_in(self._history.running[moment.started])
         return frozenset(inode for inode in named if self._durable.get(inode, moment.done + 1) <= moment.done)
 
+    def durable(self, key: Key, moment: Moment) -> int | None:
+        """What an entry meant when it was last forced."""
+        return self._history.entries[key][self._covered[key].at(moment.done)].inode
+
     def choices(self, key: Key, moment: Moment) -> tuple[Choice, ...]:
         """What an entry may mean at a moment, newest first."""
         end = bisect_right(self._ops[key], moment.started)

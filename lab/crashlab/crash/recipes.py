@@ -21,6 +21,7 @@ were forced. The digests of the bytes do not enter, so that a program with a ran
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from crashlab.crash.cuts import Slot
     from crashlab.crash.micro import Key
@@ -86,7 +87,7 @@ def id_of(loss: PowerLoss, recipe: Recipe) -> str:
     if newest:
         return f"power@{recipe.done}"
     oldest = tuple(slot.count - 1 for slot in cut.varied)
-    if recipe.cut == loss.cuts.count(moment) - 1 and recipe.variants == oldest:
+    if recipe.cut == loss.cuts.oldest(moment) and recipe.variants == oldest:
         return f"power@{recipe.done}-all"
     lost = Lost()
     _lose_names(loss, moment, recipe.cut, lost)
@@ -104,7 +105,7 @@ def recipe_of(loss: PowerLoss, state_id: str) -> Recipe:
     done = int(match["done"])
     moment = loss.moments.setdefault(done, moment_after(loss.trace, done))
     if match["lost"] == "all":
-        number = loss.cuts.count(moment) - 1
+        number = loss.cuts.oldest(moment)
         lost = None
     else:
         lost = _read(state_id, match["lost"] or "")
@@ -155,16 +156,19 @@ def _lose_names(loss: PowerLoss, moment: Moment, number: int, lost: Lost) -> Non
             after, cut_bytes = cuts.point(moment, number - 1)  # the first thing that is lost
             lost.chain = done + 1 if lost.byte is not None else after + (cut_bytes is not None)
     elif isinstance(cuts, EntryCuts):
-        for key, choice in cuts.pick(moment, number).items():
-            choices = cuts.choices(moment)[key]
-            for newer in choices:
-                if newer == choice:
-                    break
+        _lose_entries(cuts, moment, cuts.pick(moment, number), lost)
+
+
+def _lose_entries(cuts: EntryCuts, moment: Moment, picked: Mapping[Key, Choice], lost: Lost) -> None:
+    for key, choice in picked.items():
+        choices = cuts.choices(moment)[key]
+        for newer in itertools.takewhile(choice.__ne__, choices):
+            if newer.op != choice.op:  # of a name that vanished, that says it all
                 _lose_entry(cuts, key, newer, lost)
-            if choice.vanished:
-                lost.parts.add((choice.op, "v"))
-            lost.kept |= {each.op for each in choices}
-        _join_renames(lost)
+        if choice.vanished:
+            lost.parts.add((choice.op, "v"))
+        lost.kept |= {each.op for each in choices}
+    _join_renames(lost)
 
 
 def _part_of(cuts: EntryCuts, key: Key, op: int) -> str:

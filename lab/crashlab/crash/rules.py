@@ -99,7 +99,7 @@ def j6_rename_forces(position: int) -> int:  # noqa: ARG001 - a sabotaged twin r
 # --- X and F: what a size says about blocks and what a truncation leaves -------------------------
 
 
-def x1_shown(versions: list[BlockVersion], maker: int | None, *, last: bool) -> list[BlockVersion]:  # noqa: ARG001 - F1 asks
+def x1_shown(versions: list[BlockVersion], maker: int | None, *, last: bool) -> list[BlockVersion]:  # noqa: ARG001 - the twin F1 asks for it
     """X1: a size does not imply its data: full size with zeros is legal, also after a rename. Measured.
 
     New blocks are allocated unwritten, and the commit does not wait for their data. Cited: ext4's
@@ -108,7 +108,7 @@ def x1_shown(versions: list[BlockVersion], maker: int | None, *, last: bool) -> 
     return versions
 
 
-def x1_shown_with_lock(versions: list[BlockVersion], maker: int | None, *, last: bool) -> list[BlockVersion]:  # noqa: ARG001 - F1 asks
+def x1_shown_with_lock(versions: list[BlockVersion], maker: int | None, *, last: bool) -> list[BlockVersion]:  # noqa: ARG001 - the twin F1 asks for it
     """X1 under ``dioread_lock``: no block is shown unwritten; a zero tail of the old last block stays. Measured.
 
     A block that the write which made the size had not reached yet is a hole, and stays one.
@@ -134,7 +134,7 @@ def x2_drops_size_zero(kind: str) -> bool:
     return kind == "over"
 
 
-def f2_drops_nothing(kind: str) -> bool:  # noqa: ARG001 - X2 asks
+def f2_drops_nothing(kind: str) -> bool:  # noqa: ARG001 - the twin X2 asks for it
     """F2, and ext4 with ``noauto_da_alloc``: rename and truncation imply nothing. Measured."""
     return False
 
@@ -174,7 +174,7 @@ def b2_names_forced(*, data_only: bool, moved: bool) -> bool:
     return not (data_only and moved)
 
 
-def posix_names_forced(*, data_only: bool, moved: bool) -> bool:  # noqa: ARG001 - B2 asks
+def posix_names_forced(*, data_only: bool, moved: bool) -> bool:  # noqa: ARG001 - the twin B2 asks for it
     """Posix: fsync of a file promises no name. Cited: fsync(2)."""
     return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
@@ -11,6 +11,9 @@ from crashlab.crash.power import PowerLoss
 from crashlab.crash.profiles import Profile, parse_profile
 from crashlab.tree import Directory, Tree
 from tests.crashlab.traces import BASE, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def data(size: int, seed: int) -> bytes:
@@ -22,7 +25,8 @@ class Program:
     """A trace that is written down op by op. ``Program(ck=16_000)`` starts with a durable file."""
 
     def __init__(self, **files: int) -> None:
-        self.base, self.ops, self.tree, self._next, self._seed = BASE, [], BASE, 100, 1
+        self.base, self.tree, self._next, self._seed = BASE, BASE, 100, 1
+        self.ops: list[t.Op] = []
         for name, size in files.items():
             self.base = self.base.apply(t.Create(n=1, path=f"dir/{name}", inode=self._next))
             content = data(size, 1)
@@ -171,7 +175,7 @@ def _onto(program: Program, name: str, to: str, *, link: bool) -> None:
         program.link(name, to)
 
 
-_FILE_STEPS = {
+_FILE_STEPS: dict[str, Callable[..., object]] = {
     "write": lambda program, name, size, offset, sync: program.write(name, size, offset, sync),
     "append": _append,
     "truncate": _truncate,
