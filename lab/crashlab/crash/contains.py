@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from crashlab.content import EMPTY
 from crashlab.crash import shapes
-from crashlab.crash.cuts import Cut, EntryCuts, cuts_of, with_names
 from crashlab.crash.moments import Moment, moment_after
+from crashlab.crash.orders import EntryCuts, cuts_of, with_names
 from crashlab.crash.profiles import Profile, parse_profile
 from crashlab.tree import ROOT_INODE, Directory, File, Node, Tree
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from crashlab import trace as t
-    from crashlab.crash.cuts import Cuts, Slot
+    from crashlab.crash.cuts import Cut, Cuts, Slot
     from crashlab.crash.micro import Key
     from crashlab.crash.moments import Choice
 

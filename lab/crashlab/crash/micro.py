@@ -232,7 +232,7 @@ class History:
         micro = micro_ops(op, tree)
         barrier = barrier_of(op, tree)
         nameless = isinstance(op, t.Create) and not op.path
-        after = tree.apply(op) if micro or nameless else tree
+        after = tree.apply(op) if micro or nameless or isinstance(op, t.SetTimes) else tree
         names = tuple(each for each in micro if isinstance(each, Name))
         self._add_link(op, names, micro)
         for each in micro:

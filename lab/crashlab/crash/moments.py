@@ -142,7 +142,7 @@ def whole_floors(history: History) -> Steps:
     steps, seen = Steps.zero(), Seen()
     for op in history.trace.ops:
         changes = history.running[op.n] is not history.running[op.n - 1]
-        if changes and isinstance(op, t.FileOp):
+        if changes and isinstance(op, t.FileOp) and not isinstance(op, t.SetTimes):
             seen.touched[op.inode] = op.n
             if isinstance(op, (t.Write, t.Truncate, t.Allocate, t.Create, t.MakeDirectory)):
                 seen.resized[op.inode] = op.n

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
 from crashlab.crash import shapes
-from crashlab.crash.cuts import cuts_of
 from crashlab.crash.moments import Moment, moments_of
+from crashlab.crash.orders import cuts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 BOUND = 4096
 _CACHED_TERMS = 1 << 20
+
+
+Key = tuple[object, ...]
+"""What tells slots apart, see :attr:`crashlab.crash.cuts.Slot.key`."""
 
 
 class Recipe(NamedTuple):
@@ -78,21 +82,33 @@ class PowerLoss:
         self.moments = {moment.done: moment for moment in moments_of(trace)}
         self.counts = Counts()
         self._bound, self._seed = bound, seed
-        self._terms: dict[tuple[object, ...], list[int]] = {}
+        self._terms: dict[Key, list[int]] = {}
         self._cached = 0
+        self._outside = _outsides(trace)
 
     def states(self) -> Iterator[Recipe]:
         """Each state once, the last moment first. Memory grows by one digest per state."""
         self.counts = Counts(moments=len(self.moments))
         seen: set[int] = set()
+        told = None
         for moment in sorted(self.moments.values(), reverse=True):
             outside = self.outside(moment.done)
-            cuts = sorted(self.cuts_at(moment), key=lambda cut: -cut.count)
+            if outside != told:  # two moments between which nothing was told share most of their cuts
+                told, done = outside, set[tuple[int, tuple[Key, ...]]]()
+            cuts = []
+            for cut in sorted(self.cuts_at(moment), key=lambda cut: -cut.count):
+                key = cut.fixed, tuple(slot.key for slot in cut.varied)
+                if key not in done or cut.count > self._bound:
+                    cuts.append(cut)
+                    done.add(key)
+                else:
+                    self.counts.states += cut.count
+                    self.counts.reached += cut.count
             for cut in cuts:
                 yield from self._new(seen, moment, cut, outside, _ends(cut))
             for cut in cuts:
                 yield from self._all(seen, moment, cut, outside)
-        self.counts.unique = len(seen)
+            self.counts.unique = len(seen)
 
     def tree(self, recipe: Recipe) -> Tree:
         """The tree of a state."""
@@ -101,18 +117,20 @@ class PowerLoss:
 
     def outside(self, done: int) -> int:
         """The share in the digest of the effects and acks among the first ``done`` ops."""
-        told = [sum(1 for _ in self.trace.before(done, kind)) for kind in (t.Effect, t.Ack)]
-        return shapes.key_of_text(f"outside {told!r}") if any(told) else 0
+        return self._outside[done]
 
     def cuts_at(self, moment: Moment) -> list[Cut]:
         """The cuts of a moment: all, or where there are more than ``bound``, the ends, single losses and a sample."""
-        total = self.cuts.count(moment)
-        if total <= self._bound:
-            return list(self.cuts.at(moment, range(total)))
+        if self.cuts.count(moment) == 1:
+            return list(self.cuts.at(moment, [0]))
+        numbers = list(itertools.islice(self.cuts.standing(moment), self._bound + 1))
+        if len(numbers) <= self._bound:
+            return list(self.cuts.at(moment, numbers))
         picks = random.Random(f"{self._seed} {moment.done}")  # noqa: S311 - a sample, no secret
-        numbers = dict.fromkeys([0, total - 1, *(picks.randrange(total) for _ in range(self._bound))])
-        self.counts.skipped_cuts += total - len(numbers)
-        return list(self.cuts.at(moment, numbers))
+        sample = (self.cuts.random(moment, picks) for _ in range(self._bound))
+        chosen = dict.fromkeys(itertools.chain([0, self.cuts.oldest(moment)], self.cuts.single(moment), sample))
+        self.counts.skipped_cuts += self.cuts.count(moment) - len(chosen)
+        return list(self.cuts.at(moment, chosen))
 
     def _all(self, seen: set[int], moment: Moment, cut: Cut, outside: int) -> Iterator[Recipe]:
         """Every state of a cut that fits the bound; else its core and a sample."""
@@ -152,21 +170,25 @@ class PowerLoss:
                 yield Recipe(moment.done, cut.number, variants, digest)
 
     def _terms_of(self, slot: Slot) -> list[int]:
-        key = (
-            slot.paths,
-            tuple((getattr(head, "mode", 0), getattr(head, "attributes", ())) for head in slot.heads),
-            id(slot.variants),
-        )
-        if slot.variants is None:
-            return slot.terms()
-        found = self._terms.get(key)
+        found = self._terms.get(slot.key)
         if found is None:
             if self._cached > _CACHED_TERMS:
                 self._terms.clear()
                 self._cached = 0
-            found = self._terms[key] = slot.terms()
+            found = self._terms[slot.key] = slot.terms()
             self._cached += len(found)
         return found
+
+
+def _outsides(trace: t.Trace) -> list[int]:
+    """The share in the digest of what was told outside, after each number of ops."""
+    effects = acks = 0
+    shares = [0]
+    for op in trace.ops:
+        effects += isinstance(op, t.Effect)
+        acks += isinstance(op, t.Ack)
+        shares.append(shapes.key_of_text(f"outside {effects} {acks}") if effects or acks else 0)
+    return shares
 
 
 def _ends(cut: Cut) -> list[tuple[int, ...]]:

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 
 from crashlab.content import BLOCK_BYTES
 from crashlab.crash import shapes
-from crashlab.crash.cuts import EntryCuts, JournalCuts, WholeCuts
 from crashlab.crash.moments import Moment, moment_after
+from crashlab.crash.orders import EntryCuts, JournalCuts, WholeCuts
 from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.errors import UsageError
 

@@ -33,18 +33,14 @@ class Sized:
     """One size, and for each of its blocks the versions, newest first, cut to the size.
 
     ``maker`` is the position of the growing write that made it, None for the durable size or one
-    that was set; ``op`` is the op of either, 0 for the durable size.
+    that was set; ``op`` is the op of either, 0 for the durable size. ``count`` combinations of blocks there are.
     """
 
     size: int
     maker: int | None
     op: int
     blocks: tuple[tuple[BlockVersion, ...], ...]
-
-    @property
-    def count(self) -> int:
-        """How many combinations of blocks there are."""
-        return math.prod(len(versions) for versions in self.blocks)
+    count: int
 
     def sums(self) -> list[int]:
         """The block sum of every combination, in order of their numbers."""
@@ -147,7 +143,7 @@ def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut
         if shown:
             whole.append(_newest_first(profile.shown(shown[-1], maker, last=True), size % BLOCK_BYTES))
         if all(whole):
-            found.append(Sized(size, maker, op, tuple(whole)))
+            found.append(Sized(size, maker, op, tuple(whole), math.prod(map(len, whole))))
     found.reverse()
     return Variants(tuple(found), sum(sized.count for sized in found))
 

@@ -120,7 +120,7 @@ STEPS = st.one_of(
     st.tuples(st.just("rename"), NAMES, NAMES),
     st.tuples(st.just("link"), NAMES, NAMES),
     st.tuples(st.just("unlink"), NAMES),
-    st.tuples(st.just("chmod"), NAMES, st.sampled_from([0o600, 0o644])),
+    st.tuples(st.just("chmod"), st.sampled_from(["a", "b", "sub/c", "sub"]), st.sampled_from([0o600, 0o644])),
     st.tuples(st.just("fsync"), NAMES, st.booleans()),
     st.tuples(st.just("dirsync"), st.sampled_from(["", "sub"])),
     st.tuples(st.just("move directory")),

@@ -258,8 +258,26 @@ def test_many_entries_are_sampled_and_counted() -> None:
     for number in range(20):
         program.create(f"f{number}")
     loss = program.loss("btrfs", bound=50)
-    assert 50 < len(list(loss.states())) < 60
+    assert 50 < len(list(loss.states())) <= 50 + 2 + 2 * 20
     assert loss.counts.skipped_cuts > 2**20 - 100
+
+
+def test_what_must_keep_a_name_does_not_drown_the_rest() -> None:
+    """A long loop has thousands of refused combinations of names; those that stand are all gone through."""
+    program = loop(70, fsync=True)
+    loss = program.loss("btrfs")
+    assert loss.cuts.count(loss.moments[len(program.ops)]) > 4_096
+    list(loss.states())
+    assert (loss.counts.skipped, loss.counts.skipped_cuts) == (0, 0)
+
+
+def test_times_are_those_of_the_running_system() -> None:
+    """A state can be written out with times: those that were set or written last."""
+    program = Program().create("a").write("a", 10).on(t.SetTimes, "a", mtime_ns=77)
+    for profile in COLUMNS:
+        loss = program.loss(profile)
+        first = next(loss.states())
+        assert loss.tree(first).node("dir/a").mtime_ns == 77
 
 
 def test_nothing_happened_is_one_state() -> None:

@@ -86,6 +86,21 @@ def test_a_kill_between_two_ops_is_a_power_loss_that_loses_nothing(profile: str,
             assert within(loss.cuts, Moment(state.done, state.done), state.tree), state.id
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+@given(program=PROGRAMS)
+def test_no_state_lies_between_the_moments(profile: str, program: Program) -> None:
+    """Power lost at any op, or inside one, leaves a state of the next moment that is gone through."""
+    loss = program.loss(profile)
+    for done in range(len(program.ops)):
+        following = min(each for each in loss.moments.values() if each.done >= done)
+        for started in (done, done + 1):
+            if started > following.started:
+                continue
+            for cut in loss.cuts_at(Moment(done, started))[:20]:
+                for ways in ([0] * len(cut.varied), [slot.count - 1 for slot in cut.varied]):
+                    assert within(loss.cuts, following, cut.tree(ways)), (done, started)
+
+
 @given(program=PROGRAMS)
 def test_data_journal_without_barriers_is_a_kill(program: Program) -> None:
     """With data=journal and nothing forced the states are the kill states at 4096 steps, none else."""
