@@ -11,7 +11,7 @@ tells apart may be tried in turn; nothing else is searched.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from crashlab.content import EMPTY
@@ -22,7 +22,7 @@ from crashlab.crash.profiles import Profile, parse_profile
 from crashlab.tree import ROOT_INODE, Directory, File, Node, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from crashlab import trace as t
     from crashlab.crash.cuts import Cut, Cuts, Slot
@@ -103,6 +103,30 @@ def _plain(node: Node) -> Node:
     return replace(node, mtime_ns=0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A directory under ``path``: its inode in the model and in the tree, and those above it in the model."""
+
+    path: str
+    inode: int
+    other: int
+    above: tuple[int, ...] = ()
+
+    def below(self, name: str, inode: int, other: int) -> _Place:
+        """A directory inside of this one."""
+        return _Place(f"{self.path}/{name}" if self.path else name, inode, other, (*self.above, self.inode))
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A search half way: ``keys`` of the directory ``here`` are to be picked, then those ``todo``."""
+
+    here: _Place
+    keys: tuple[Key, ...]
+    todo: tuple[_Place, ...]
+    picked: Mapping[Key, Choice]
+
+
 class _Search:
     """Walks a tree down and picks for each entry a version that fits what the tree has there."""
 
@@ -114,60 +138,54 @@ class _Search:
         self._required = cuts.floors.required(moment)
 
     def fitting(self) -> Iterator[Cut]:
-        """Cuts that may come out as the tree."""
-        yield from self._walk([("", ROOT_INODE, ROOT_INODE, ())], {})
+        """Cuts that may come out as the tree. The stack is our own: a directory may have thousands of entries."""
+        root = _Place("", ROOT_INODE, ROOT_INODE)
+        stack = [_Partial(root, (), (root,), {})]
+        while stack:
+            partial = stack.pop()
+            if partial.keys:
+                stack += self._picks(partial)
+            elif partial.todo:
+                stack += self._opened(partial)
+            else:
+                yield from self._finished(partial.picked)
 
-    def _walk(self, todo: list[tuple[str, int, int, tuple[int, ...]]], picked: dict[Key, Choice]) -> Iterator[Cut]:
-        """``todo`` holds directories as (path, inode of the model, inode of the tree, those above)."""
-        if not todo:
-            yield from self._finished(picked)
+    def _opened(self, partial: _Partial) -> Iterator[_Partial]:
+        """The next directory, if the entries that nothing changed are those of the tree."""
+        place, rest = partial.todo[0], partial.todo[1:]
+        node, found = self._table[place.inode], self._tree.nodes[place.other]
+        if not isinstance(node, Directory) or not isinstance(found, Directory) or place.inode in place.above:
             return
-        (path, inode, other, above), rest = todo[0], todo[1:]
-        node, found = self._table[inode], self._tree.nodes[other]
-        if not isinstance(node, Directory) or not isinstance(found, Directory) or inode in above:
-            return
-        free = [key for key in self._choices if key[0] == inode]
-        if path == shapes.TEMPORARY:  # emptied: what its entries mean matters to rule B4 only
+        keys = tuple(key for key in self._choices if key[0] == place.inode)
+        if place.path == shapes.TEMPORARY:  # emptied: what its entries mean matters to rule B4 only
             if not found.entries:
-                yield from self._hidden(free, rest, picked)
+                yield replace(partial, here=place, keys=keys, todo=rest)
             return
-        hidden = {name for name, child in node.entries.items() if self._rebuilt(path, name, self._table[child])}
+        hidden = {name for name, child in node.entries.items() if self._rebuilt(place.path, name, self._table[child])}
         known = node.entries.keys() - hidden
-        if not known <= found.entries.keys() or not found.entries.keys() <= known | {name for _, name in free}:
-            return
-        below = [
-            (f"{path}/{name}" if path else name, node.entries[name], found.entries[name], (*above, inode))
-            for name in sorted(known)
-            if isinstance(self._table[node.entries[name]], Directory)
-        ]
-        yield from self._pick(free, path, found, rest + below, picked, (*above, inode))
+        if known <= found.entries.keys() <= known | {name for _, name in keys}:
+            below = (
+                place.below(name, node.entries[name], found.entries[name])
+                for name in sorted(known)
+                if isinstance(self._table[node.entries[name]], Directory)
+            )
+            yield replace(partial, here=place, keys=keys, todo=(*rest, *below))
 
-    def _pick(  # noqa: PLR0913, PLR0917 - the state of one search
-        self,
-        free: list[Key],
-        path: str,
-        found: Directory,
-        todo: list[tuple[str, int, int, tuple[int, ...]]],
-        picked: dict[Key, Choice],
-        above: tuple[int, ...],
-    ) -> Iterator[Cut]:
-        if not free:
-            yield from self._walk(todo, picked)
-            return
-        key, others = free[0], free[1:]
-        if key in picked:  # a directory under two names is walked twice, with one meaning of its entries
-            options: Sequence[Choice] = (picked[key],)
-        else:
-            options = self._choices[key]
+    def _picks(self, partial: _Partial) -> Iterator[_Partial]:
+        """One more entry picked, in each way that fits; the last one is tried first."""
+        here, key, others = partial.here, partial.keys[0], partial.keys[1:]
+        found = self._tree.nodes[here.other]
+        assert isinstance(found, Directory)
         there = found.entries.get(key[1])
-        for choice in options:
-            if not self._possible(choice, path, key[1], there):
+        # A directory under two names is walked twice, with one meaning of its entries.
+        options = (partial.picked[key],) if key in partial.picked else self._choices[key]
+        for choice in reversed(options):
+            if here.path != shapes.TEMPORARY and not self._possible(choice, here.path, key[1], there):
                 continue
-            more = todo
+            todo = partial.todo
             if choice.inode is not None and there is not None and isinstance(self._table[choice.inode], Directory):
-                name = f"{path}/{key[1]}" if path else key[1]
-                more = [*todo, (name, choice.inode, there, above)]
-            yield from self._pick(others, path, found, more, {**picked, key: choice}, above)
+                todo = (*todo, here.below(key[1], choice.inode, there))
+            yield _Partial(here, others, todo, {**partial.picked, key: choice})
 
     def _possible(self, choice: Choice, path: str, name: str, there: int | None) -> bool:
         if choice.inode is None:
@@ -189,17 +207,7 @@ class _Search:
         below = f"{path}/{name}" if path else name
         return isinstance(node, File) and shapes.is_rebuilt(below, self._cuts.rebuilt)
 
-    def _hidden(
-        self, free: list[Key], todo: list[tuple[str, int, int, tuple[int, ...]]], picked: dict[Key, Choice]
-    ) -> Iterator[Cut]:
-        """Entries that no tree shows: those that name something come first, as rule B4 wants names."""
-        if not free:
-            yield from self._walk(todo, picked)
-            return
-        for choice in self._choices[free[0]]:
-            yield from self._hidden(free[1:], todo, {**picked, free[0]: choice})
-
-    def _finished(self, picked: dict[Key, Choice]) -> Iterator[Cut]:
+    def _finished(self, picked: Mapping[Key, Choice]) -> Iterator[Cut]:
         """The cut of these picks, if rule B4 and the links agree. Entries out of reach mean their newest."""
         whole = {key: picked.get(key, choices[0]) for key, choices in self._choices.items()}
         shape = shapes.survey(with_names(self._table, whole), self._cuts.rebuilt)

@@ -118,6 +118,7 @@ class Cuts(ABC):
         self.history, self.profile, self.rebuilt = history, profile, rebuilt
         self.data = DataFloors(history)
         self._variants: dict[tuple[int, tuple[int, int], int | None], Variants] = {}
+        self._singles: dict[tuple[object, ...], int] = {}
         self._thresholds = {
             inode: [event.before if event.kind == "write" else event.position for event in events]
             for inode, events in history.events.items()
@@ -178,7 +179,10 @@ class Cuts(ABC):
                 continue
             slots.append(slot)
             if slot.count == 1:
-                fixed += slot.term(0)
+                single = self._singles.get(slot.key)
+                if single is None:
+                    single = self._singles[slot.key] = slot.term(0)
+                fixed += single
         return Cut(number, shape, tuple(slots), fixed & shapes.MASK)
 
 

@@ -22,7 +22,7 @@ from crashlab.crash.moments import Moment, moments_of
 from crashlab.crash.orders import cuts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from crashlab.crash.cuts import Cut, Slot
     from crashlab.crash.profiles import Profile
@@ -161,9 +161,12 @@ class PowerLoss:
                     seen.add(digest)
                     yield Recipe(done, number, variants, digest)
 
-    def _new(self, seen: set[int], moment: Moment, cut: Cut, outside: int, chosen: object) -> Iterator[Recipe]:
-        for variants in chosen:  # type: ignore[attr-defined]  # tuples of numbers
-            total = sum(slot.term(number) for slot, number in zip(cut.varied, variants, strict=True))
+    def _new(
+        self, seen: set[int], moment: Moment, cut: Cut, outside: int, chosen: Iterable[tuple[int, ...]]
+    ) -> Iterator[Recipe]:
+        terms = [self._terms_of(slot).__getitem__ if slot.count <= self._bound else slot.term for slot in cut.varied]
+        for variants in chosen:
+            total = sum(term(number) for term, number in zip(terms, variants, strict=True))
             digest = (cut.fixed + outside + total) & shapes.MASK
             if digest not in seen:
                 seen.add(digest)

@@ -82,7 +82,7 @@ class Shape:
 
 def is_rebuilt(path: str, rebuilt: Sequence[str]) -> bool:
     """Whether the program makes this file anew."""
-    return any(fnmatch.fnmatch(path, pattern) for pattern in rebuilt)
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in rebuilt)
 
 
 def survey(nodes: Mapping[int, Node], rebuilt: Sequence[str]) -> Shape | None:
