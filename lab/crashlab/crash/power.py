@@ -58,14 +58,14 @@ class Counts:
 
 
 class PowerLoss:
-    """The states that a power loss may leave of one trace, under one profile.
+    r"""The states that a power loss may leave of one trace, under one profile.
 
     >>> from crashlab.crash.profiles import parse_profile
     >>> from crashlab.tree import Tree
     >>> ops = (t.Create(n=1, path="a", inode=7), t.Write(n=2, path="a", inode=7, offset=0, data=b"hi"))
     >>> loss = PowerLoss(t.Trace(root="/r", base=Tree.empty(), ops=ops), parse_profile("ext4"))
-    >>> sorted(state.read_bytes("a") for state in ()), loss.counts.unique, len(list(loss.states()))
-    ([], 0, 4)
+    >>> sorted(node.content.read() for node in (loss.tree(state).node("a") for state in loss.states()) if node)
+    [b'', b'\x00\x00', b'hi']
     """
 
     def __init__(
