@@ -241,3 +241,20 @@ def test_data_journal_forces_the_chain_up_to_the_file() -> None:
     program = Program(a=10, b=10).write("a", 10).write("b", 10).write("a", 5).fsync("b").ack()
     assert program.contents("ext4[data=journal]", "a", done=5) == {data(10, 2), data(5, 4) + data(10, 2)[5:]}
     assert program.add(t.Sync).contents("ext4[data=journal]", "a", done=6) == {data(5, 4) + data(10, 2)[5:]}
+
+
+@pytest.mark.parametrize("profile", ["btrfs", "posix"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_name_made_durable_by_its_directory_is_kept(profile: str, nested: bool) -> None:
+    """B4 holds for what fsync of a directory named once, also where the directory's own name came later."""
+    program, prefix = Program(), "d/" if nested else ""
+    if nested:
+        program.new(t.MakeDirectory, "d")
+    program.create(f"{prefix}a")
+    if nested:
+        program.fsync("d")
+    program.fsync().rename(f"{prefix}a", f"{prefix}b").ack()
+    loss = program.loss(profile)
+    last = [loss.tree(recipe) for recipe in loss.states() if recipe.done == len(program.ops)]
+    assert len(last) == 3
+    assert all(tree.node(f"dir/{prefix}a") or tree.node(f"dir/{prefix}b") for tree in last)
