@@ -20,7 +20,8 @@ _ZERO_BLOCK = bytes(BLOCK_BYTES)
 
 
 @lru_cache(maxsize=65_536)
-def _block_digest(index: int, block: bytes) -> int:
+def block_digest(index: int, block: bytes) -> int:
+    """The share of one whole block in :attr:`Content.block_sum`."""
     return int.from_bytes(hashlib.blake2b(block, digest_size=16, salt=index.to_bytes(8, "little")).digest(), "little")
 
 
@@ -66,7 +67,7 @@ class Content:
         if size >= self.size:
             return self._padded(size)
         kept = -(-size // BLOCK_BYTES)
-        gone = sum(_block_digest(kept + i, block) for i, block in enumerate(self.blocks[kept:]))
+        gone = sum(block_digest(kept + i, block) for i, block in enumerate(self.blocks[kept:]))
         cut = Content(self.blocks[:kept], size, (self.block_sum - gone) % _MODULUS)
         inside = size % BLOCK_BYTES
         if not inside:
@@ -87,7 +88,7 @@ class Content:
             text = f"a file of {size} bytes is larger than the lab models (limit {SIZE_LIMIT_BYTES} bytes)"
             raise LabError(text)
         have, need = len(self.blocks), -(-size // BLOCK_BYTES)
-        added = sum(_block_digest(index, _ZERO_BLOCK) for index in range(have, need))
+        added = sum(block_digest(index, _ZERO_BLOCK) for index in range(have, need))
         blocks = self.blocks + (_ZERO_BLOCK,) * (need - have)
         return Content(blocks, size, (self.block_sum + added) % _MODULUS)
 
@@ -99,7 +100,7 @@ class Content:
             zip(self.blocks[first : first + len(new)], new, strict=True), first
         ):
             if old_block != new_block:
-                total += _block_digest(index, new_block) - _block_digest(index, old_block)
+                total += block_digest(index, new_block) - block_digest(index, old_block)
         return Content(self.blocks[:first] + new + self.blocks[first + len(new) :], self.size, total % _MODULUS)
 
 

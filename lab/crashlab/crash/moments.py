@@ -1,0 +1,285 @@
+"""When the power may fail, and what is durable at each such moment.
+
+Between barriers the set of what may be on disk only grows. So these moments hold every state: just
+before each barrier completes, each ack, each effect, and the end. Floors are kept as a list of
+steps, one per barrier that raised them, and looked up by the number of completed ops.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crashlab import trace as t
+from crashlab.crash.micro import Barrier, History, Key, Version, named_in
+from crashlab.crash.rules import Seen
+from crashlab.tree import Directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from crashlab.content import Content
+    from crashlab.crash.micro import Event
+    from crashlab.crash.profiles import Profile
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Moment:
+    """``done`` ops have completed, ``started`` have begun: as many, or one more."""
+
+    done: int
+    started: int
+
+
+def moment_after(trace: t.Trace, done: int) -> Moment:
+    """The moment after ``done`` ops. A synchronous write that comes next has begun: it is its own barrier."""
+    following = trace.ops[done] if done < len(trace.ops) else None
+    return Moment(done, done + (isinstance(following, t.Write) and bool(following.sync)))
+
+
+def moments_of(trace: t.Trace) -> list[Moment]:
+    """The moments that hold every state, in order."""
+    found = [
+        moment_after(trace, op.n - 1)
+        for op in trace.ops
+        if isinstance(op, (t.Fsync, t.Sync, t.Ack, t.Effect)) or (isinstance(op, t.Write) and op.sync)
+    ]
+    return [*found, Moment(len(trace.ops), len(trace.ops))]
+
+
+@dataclass(slots=True)
+class Steps:
+    """A number that barriers raise: ``at(done)`` is its value once ``done`` ops have completed."""
+
+    ops: list[int]
+    values: list[int]
+
+    @staticmethod
+    def zero() -> Steps:
+        """Nothing is forced at first."""
+        return Steps([0], [0])
+
+    def raise_to(self, op: int, value: int) -> None:
+        """From the completion of ``op`` on the number is at least ``value``."""
+        if value > self.values[-1]:
+            self.ops.append(op)
+            self.values.append(value)
+
+    def at(self, done: int) -> int:
+        """The value after ``done`` completed ops."""
+        return self.values[bisect_right(self.ops, done) - 1]
+
+
+class DataFloors:
+    """How many events of each file are forced: by any barrier on the file, and by sync."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._ops = {inode: [event.op for event in events] for inode, events in history.events.items()}
+        self._steps = {inode: Steps.zero() for inode in history.events}
+        for barrier in history.barriers.values():
+            for inode in self._steps if barrier.inode is None else {barrier.inode} & self._steps.keys():
+                self._steps[inode].raise_to(barrier.op, bisect_right(self._ops[inode], barrier.op))
+
+    def span(self, inode: int, moment: Moment) -> tuple[int, int]:
+        """Positions of the first event that is not forced, and of the first that has not begun."""
+        if inode not in self._steps:
+            return 0, 0
+        return self._steps[inode].at(moment.done), bisect_right(self._ops[inode], moment.started)
+
+    def pending(self, inode: int, span: tuple[int, int]) -> tuple[Content, list[Event]]:
+        """The durable content of a file, and the events that may or may not show."""
+        events, base = self._history.events.get(inode, []), self._history.base_content(inode)
+        durable = events[span[0] - 1].content if span[0] else base
+        return durable, events[span[0] : span[1]]
+
+
+def journal_floors(history: History, profile: Profile) -> Steps:
+    """How many links of the chain are forced."""
+    seen, steps = Seen(), Steps.zero()
+    for op in history.trace.ops:
+        issued = history.issued[op.n]
+        for position in range(history.issued[op.n - 1] + 1, issued + 1):
+            _see(seen, history, position)
+            if isinstance(op, t.Rename):
+                steps.raise_to(op.n, profile.rename_forces(position))
+        if isinstance(op, t.Write) and any(event.grows for event in _events_at(history, op)):
+            seen.grown[op.inode] = issued
+        barrier = history.barriers.get(op.n)
+        if barrier is not None:
+            steps.raise_to(op.n, issued if barrier.inode is None else _forced(profile, seen, barrier))
+    return steps
+
+
+def _events_at(history: History, op: t.FileOp) -> Iterable[Event]:
+    events = history.events.get(op.inode, [])
+    at = bisect_right([event.op for event in events], op.n)
+    return events[at - 1 : at] if at and events[at - 1].op == op.n else ()
+
+
+def _see(seen: Seen, history: History, position: int) -> None:
+    link = history.chain[position - 1]
+    for inode in link.touches:
+        seen.touched[inode] = position
+        if link.sets_size or link.creates:
+            seen.resized[inode] = position
+    for name in link.names:
+        seen.entries[name.key[0]] = position
+
+
+def _forced(profile: Profile, seen: Seen, barrier: Barrier) -> int:
+    assert barrier.inode is not None
+    if barrier.directory:  # of fdatasync on a directory nothing is known: it promises no entries
+        rule = profile.fdatasync if barrier.data_only else profile.fsync_directory
+    else:
+        rule = profile.fdatasync if barrier.data_only else profile.fsync
+    return rule(seen, barrier.inode)
+
+
+def whole_floors(history: History) -> Steps:
+    """``data=journal``: the last op that is forced, where all micro-ops form one chain."""
+    steps, seen = Steps.zero(), Seen()
+    for op in history.trace.ops:
+        changes = history.running[op.n] is not history.running[op.n - 1]
+        if changes and isinstance(op, t.FileOp) and not isinstance(op, t.SetTimes):
+            seen.touched[op.inode] = op.n
+            if isinstance(op, (t.Write, t.Truncate, t.Allocate, t.Create, t.MakeDirectory)):
+                seen.resized[op.inode] = op.n
+            for name in _names_at(history, op.n):
+                seen.entries[name] = op.n
+        barrier = history.barriers.get(op.n)
+        if barrier is None:
+            continue
+        if barrier.inode is None:
+            steps.raise_to(op.n, op.n)
+        elif barrier.data_only:
+            steps.raise_to(op.n, seen.resized.get(barrier.inode, 0))
+        else:
+            steps.raise_to(op.n, max(seen.touched.get(barrier.inode, 0), seen.entries.get(barrier.inode, 0)))
+    return steps
+
+
+def _names_at(history: History, n: int) -> Iterable[int]:
+    """Directories of which op ``n`` changed an entry."""
+    for link in history.chain[history.issued[n - 1] : history.issued[n]]:
+        for name in link.names:
+            yield name.key[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an entry may mean: ``inode`` since ``op``, or nothing. ``vanished``: by rule B3."""
+
+    inode: int | None
+    op: int
+    vanished: bool = False
+
+
+class EntryFloors:
+    """Which versions of each entry may show, and which inodes must keep a name."""
+
+    def __init__(self, history: History, profile: Profile) -> None:
+        self._history, self._profile = history, profile
+        self._covered = {key: Steps.zero() for key in history.entries}
+        self._ops = {key: [version.op for version in versions] for key, versions in history.entries.items()}
+        self._pinned: dict[int, list[int]] = {}
+        self._synced: dict[int, int] = {}
+        self._moved: set[int] = set()
+        self._durable: dict[int, int] = dict.fromkeys(named_in(history.trace.base), 0)
+        self.attributes = {inode: Steps.zero() for inode in history.attributes}
+        self._unsynced_renames = self._walk()
+
+    def _walk(self) -> set[int]:
+        """Go through the ops; returns the renames that replaced a name by a file not synced before."""
+        unsynced: set[int] = set()
+        for op in self._history.trace.ops:
+            if isinstance(op, (t.Rename, t.Link)):
+                if op.inode not in self._synced:
+                    unsynced.add(op.n)
+                self._moved.add(op.inode)
+            barrier = self._history.barriers.get(op.n)
+            if barrier is not None and barrier.inode is None:
+                self._sync(barrier.op)
+            elif barrier is not None:
+                self._fsync(barrier, barrier.inode)
+        return unsynced
+
+    def _sync(self, n: int) -> None:
+        for key in self._history.entries:
+            self._cover(key, n)
+        for inode in named_in(self._history.running[n]):
+            self._durable.setdefault(inode, n)
+        for inode in self._history.running[n].nodes:
+            self._synced.setdefault(inode, n)
+        for inode, steps in self.attributes.items():
+            steps.raise_to(n, bisect_right(self._history.attributes[inode], n))
+
+    def _cover(self, key: Key, n: int) -> None:
+        self._covered[key].raise_to(n, bisect_right(self._ops[key], n) - 1)
+
+    def _fsync(self, barrier: Barrier, inode: int | None) -> None:
+        assert inode is not None
+        n = barrier.op
+        if not barrier.data_only and inode in self.attributes:
+            self.attributes[inode].raise_to(n, bisect_right(self._history.attributes[inode], n))
+        if barrier.directory and barrier.data_only:
+            return
+        if self._profile.names_forced(data_only=barrier.data_only, moved=inode in self._moved):
+            self._pinned.setdefault(inode, []).append(n)
+            self._durable.setdefault(inode, n)
+        if not barrier.data_only or inode not in self._moved:
+            self._synced.setdefault(inode, n)
+        if barrier.directory:
+            for key in self._history.entries:
+                if key[0] == inode:
+                    self._cover(key, n)
+            if inode in self._durable:
+                self._keep_below(inode, n)
+
+    def _keep_below(self, inode: int, n: int) -> None:
+        """The forced entries of a durable directory are durable names."""
+        node = self._history.running[n].nodes[inode]
+        assert isinstance(node, Directory)
+        for name, child in node.entries.items():
+            key = inode, name
+            forced = key not in self._covered or self._covered[key].at(n) == bisect_right(self._ops[key], n) - 1
+            if forced and child not in self._durable:
+                self._durable[child] = n
+                if isinstance(self._history.running[n].nodes[child], Directory):
+                    self._keep_below(child, n)
+
+    def required(self, moment: Moment) -> frozenset[int]:
+        """B4: inodes that the running system names, and that were durably named once."""
+        named = named_in(self._history.running[moment.started])
+        return frozenset(inode for inode in named if self._durable.get(inode, moment.done + 1) <= moment.done)
+
+    def durable(self, key: Key, moment: Moment) -> int | None:
+        """What an entry meant when it was last forced."""
+        return self._history.entries[key][self._covered[key].at(moment.done)].inode
+
+    def choices(self, key: Key, moment: Moment) -> tuple[Choice, ...]:
+        """What an entry may mean at a moment, newest first."""
+        end = bisect_right(self._ops[key], moment.started)
+        start = self._profile.first_version(self._covered[key].at(moment.done))
+        versions = self._history.entries[key][:end]
+        current = versions[-1]
+        if self._pins(current.inode, current.op, moment.done):
+            return (Choice(current.inode, current.op),)
+        found: dict[int | None, Choice] = {}
+        for index in range(end - 1, start - 1, -1):
+            version = versions[index]
+            if index == end - 1 or not self._pins(version.inode, versions[index + 1].op, moment.done):
+                found.setdefault(version.inode, Choice(version.inode, version.op))
+            if index > start and self._vanishes(version):
+                found.setdefault(None, Choice(None, version.op, vanished=True))
+        return tuple(found.values())
+
+    def _pins(self, inode: int | None, since: int, done: int) -> bool:
+        """Whether fsync of ``inode`` after op ``since`` has said what its names are."""
+        pins = self._pinned.get(inode, []) if inode is not None else []
+        return bool(pins) and bisect_right(pins, done) > bisect_right(pins, since)
+
+    def _vanishes(self, version: Version) -> bool:
+        unsynced = version.op in self._unsynced_renames
+        return version.over and self._profile.may_vanish(source_synced=not unsynced)

@@ -1,0 +1,209 @@
+"""What a power loss may leave: every moment, every metadata cut, every variant of every file.
+
+For each moment the cuts with the most variants come first: many variants mean missing barriers. Of
+each cut first the newest and the oldest state, then all. A cut with at most ``bound`` states is
+gone through whole; of a larger one its core and ``bound`` seeded picks. Nothing is built while
+enumerating: a state is a recipe of numbers and a sum of digests; :meth:`PowerLoss.tree` follows it.
+
+Effects and acks before the crash stay done. The moment is part of the digest only by their number.
+Not modelled: reordering between threads, a drive that lies, damage to durable bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from crashlab import trace as t
+from crashlab.crash import shapes
+from crashlab.crash.moments import Moment, moments_of
+from crashlab.crash.orders import cuts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from crashlab.crash.cuts import Cut, Slot
+    from crashlab.crash.profiles import Profile
+    from crashlab.tree import Tree
+
+BOUND = 4096
+_CACHED_TERMS = 1 << 20
+
+
+Key = tuple[object, ...]
+"""What tells slots apart, see :attr:`crashlab.crash.cuts.Slot.key`."""
+
+
+class Recipe(NamedTuple):
+    """One state: ``done`` ops completed, number of its cut, per varied file its variant; and its digest."""
+
+    done: int
+    cut: int
+    variants: tuple[int, ...]
+    digest: int
+
+
+@dataclass
+class Counts:
+    """``states`` in the model, ``reached`` of them, ``unique`` digests, ``skipped`` states and cuts."""
+
+    moments: int = 0
+    states: int = 0
+    reached: int = 0
+    unique: int = 0
+    skipped: int = 0
+    skipped_cuts: int = 0
+
+
+class PowerLoss:
+    r"""The states that a power loss may leave of one trace, under one profile.
+
+    >>> from crashlab.crash.profiles import parse_profile
+    >>> from crashlab.tree import Tree
+    >>> ops = (t.Create(n=1, path="a", inode=7), t.Write(n=2, path="a", inode=7, offset=0, data=b"hi"))
+    >>> loss = PowerLoss(t.Trace(root="/r", base=Tree.empty(), ops=ops), parse_profile("ext4"))
+    >>> sorted(node.content.read() for node in (loss.tree(state).node("a") for state in loss.states()) if node)
+    [b'', b'\x00\x00', b'hi']
+    """
+
+    def __init__(
+        self,
+        trace: t.Trace,
+        profile: Profile,
+        *,
+        bound: int = BOUND,
+        seed: int = 0,
+        rebuilt: Sequence[str] = shapes.REBUILT,
+    ) -> None:
+        self.trace, self.profile = trace, profile
+        self.cuts = cuts_of(trace, profile, rebuilt=rebuilt)
+        self.moments = {moment.done: moment for moment in moments_of(trace)}
+        self.counts = Counts()
+        self._bound, self._seed = bound, seed
+        self._terms: dict[Key, list[int]] = {}
+        self._cached = 0
+        self._outside = _outsides(trace)
+
+    def states(self) -> Iterator[Recipe]:
+        """Each state once, the last moment first. Memory grows by one digest per state."""
+        self.counts = Counts(moments=len(self.moments))
+        seen: set[int] = set()
+        told = None
+        for moment in sorted(self.moments.values(), reverse=True):
+            outside = self.outside(moment.done)
+            if outside != told:  # two moments between which nothing was told share most of their cuts
+                told, done = outside, set[tuple[int, tuple[Key, ...]]]()
+            cuts = []
+            for cut in sorted(self.cuts_at(moment), key=lambda cut: -cut.count):
+                key = cut.fixed, tuple(slot.key for slot in cut.varied)
+                if key not in done or cut.count > self._bound:
+                    cuts.append(cut)
+                    done.add(key)
+                else:
+                    self.counts.states += cut.count
+                    self.counts.reached += cut.count
+            for cut in cuts:
+                yield from self._new(seen, moment, cut, outside, _ends(cut))
+            for cut in cuts:
+                yield from self._all(seen, moment, cut, outside)
+            self.counts.unique = len(seen)
+
+    def tree(self, recipe: Recipe) -> Tree:
+        """The tree of a state."""
+        (cut,) = self.cuts.at(self.moments[recipe.done], [recipe.cut])
+        return cut.tree(recipe.variants)
+
+    def outside(self, done: int) -> int:
+        """The share in the digest of the effects and acks among the first ``done`` ops."""
+        return self._outside[done]
+
+    def cuts_at(self, moment: Moment) -> list[Cut]:
+        """The cuts of a moment: all, or where there are more than ``bound``, the ends, single losses and a sample."""
+        if self.cuts.count(moment) == 1:
+            return list(self.cuts.at(moment, [0]))
+        numbers = list(itertools.islice(self.cuts.standing(moment), self._bound + 1))
+        if len(numbers) <= self._bound:
+            return list(self.cuts.at(moment, numbers))
+        picks = random.Random(f"{self._seed} {moment.done}")  # noqa: S311 - a sample, no secret
+        sample = (self.cuts.random(moment, picks) for _ in range(self._bound))
+        chosen = dict.fromkeys(itertools.chain([0, self.cuts.oldest(moment)], self.cuts.single(moment), sample))
+        self.counts.skipped_cuts += self.cuts.count(moment) - len(chosen)
+        return list(self.cuts.at(moment, chosen))
+
+    def _all(self, seen: set[int], moment: Moment, cut: Cut, outside: int) -> Iterator[Recipe]:
+        """Every state of a cut that fits the bound; else its core and a sample."""
+        self.counts.states += cut.count
+        if cut.count <= self._bound:
+            self.counts.reached += cut.count
+            yield from self._whole(seen, moment, cut, outside)
+            return
+        picks = random.Random(f"{self._seed} {moment.done} {cut.number}")  # noqa: S311 - a sample, no secret
+        sample = (tuple(picks.randrange(slot.count) for slot in cut.varied) for _ in range(self._bound))
+        chosen = dict.fromkeys(itertools.chain(_core(cut), sample))
+        self.counts.reached += len(chosen)
+        self.counts.skipped += cut.count - len(chosen)
+        yield from self._new(seen, moment, cut, outside, chosen)
+
+    def _whole(self, seen: set[int], moment: Moment, cut: Cut, outside: int) -> Iterator[Recipe]:
+        fixed, done, number = cut.fixed + outside, moment.done, cut.number
+        lists = [self._terms_of(slot) for slot in cut.varied]
+        numbers = itertools.product(*(range(slot.count) for slot in cut.varied))
+        totals = [fixed]
+        for terms in lists[:-1]:
+            totals = [total + term for total in totals for term in terms]
+        for total in totals:
+            for term in lists[-1] if lists else (0,):
+                digest = (total + term) & shapes.MASK
+                variants = next(numbers)
+                if digest not in seen:
+                    seen.add(digest)
+                    yield Recipe(done, number, variants, digest)
+
+    def _new(
+        self, seen: set[int], moment: Moment, cut: Cut, outside: int, chosen: Iterable[tuple[int, ...]]
+    ) -> Iterator[Recipe]:
+        terms = [self._terms_of(slot).__getitem__ if slot.count <= self._bound else slot.term for slot in cut.varied]
+        for variants in chosen:
+            total = sum(term(number) for term, number in zip(terms, variants, strict=True))
+            digest = (cut.fixed + outside + total) & shapes.MASK
+            if digest not in seen:
+                seen.add(digest)
+                yield Recipe(moment.done, cut.number, variants, digest)
+
+    def _terms_of(self, slot: Slot) -> list[int]:
+        found = self._terms.get(slot.key)
+        if found is None:
+            if self._cached > _CACHED_TERMS:
+                self._terms.clear()
+                self._cached = 0
+            found = self._terms[slot.key] = slot.terms()
+            self._cached += len(found)
+        return found
+
+
+def _outsides(trace: t.Trace) -> list[int]:
+    """The share in the digest of what was told outside, after each number of ops."""
+    effects = acks = 0
+    shares = [0]
+    for op in trace.ops:
+        effects += isinstance(op, t.Effect)
+        acks += isinstance(op, t.Ack)
+        shares.append(shapes.key_of_text(f"outside {effects} {acks}") if effects or acks else 0)
+    return shares
+
+
+def _ends(cut: Cut) -> list[tuple[int, ...]]:
+    """All newest, and all oldest."""
+    return [tuple(0 for _ in cut.varied), tuple(slot.count - 1 for slot in cut.varied)]
+
+
+def _core(cut: Cut) -> Iterator[tuple[int, ...]]:
+    """Per file its own core, with the others all newest and all oldest."""
+    newest, oldest = _ends(cut)
+    for at, slot in enumerate(cut.varied):
+        inside = slot.variants.core() if slot.variants is not None else range(slot.count)
+        for number in inside:
+            for rest in (newest, oldest):
+                yield (*rest[:at], number, *rest[at + 1 :])

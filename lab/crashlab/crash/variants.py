@@ -1,0 +1,218 @@
+"""What one file may hold after a power loss: its sizes, and for each block the versions of it.
+
+A :class:`Variants` counts and numbers every combination without building bytes: number 0 is the
+newest size with the newest blocks, the last one the oldest with the oldest. A combination's digest
+is the sum of its blocks' digests, which is what :class:`crashlab.content.Content` sums.
+
+Not modelled: damage of bytes that were durable; that is another fault.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crashlab.content import BLOCK_BYTES, Content, block_digest
+from crashlab.crash.rules import BlockVersion, torn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from crashlab.crash.micro import Event
+    from crashlab.crash.profiles import Profile
+
+_ZEROS = bytes(BLOCK_BYTES)
+
+_Sizes = dict[int, tuple[int | None, int]]
+"""Each size with the position of the growing write that made it, or None, and the op."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """One size, and for each of its blocks the versions, newest first, cut to the size.
+
+    ``maker`` is the position of the growing write that made it, None for the durable size or one
+    that was set; ``op`` is the op of either, 0 for the durable size. ``count`` combinations of blocks there are.
+    """
+
+    size: int
+    maker: int | None
+    op: int
+    blocks: tuple[tuple[BlockVersion, ...], ...]
+    count: int
+
+    def sums(self) -> list[int]:
+        """The block sum of every combination, in order of their numbers."""
+        sums = [0]
+        for index, versions in enumerate(self.blocks):
+            digests = [block_digest(index, version.data) for version in versions]
+            if len(digests) == 1:
+                sums = [total + digests[0] for total in sums]
+            else:
+                sums = [total + digest for total in sums for digest in digests]
+        return sums
+
+    def choice(self, number: int) -> tuple[BlockVersion, ...]:
+        """The versions of combination ``number``."""
+        chosen = []
+        for versions in reversed(self.blocks):
+            number, index = divmod(number, len(versions))
+            chosen.append(versions[index])
+        return tuple(reversed(chosen))
+
+    def number(self, indices: Sequence[int]) -> int:
+        """The number of the combination with these versions."""
+        number = 0
+        for versions, index in zip(self.blocks, indices, strict=True):
+            number = number * len(versions) + index
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """All contents that one file may have, in one situation."""
+
+    sizes: tuple[Sized, ...]
+    count: int
+
+    def at(self, number: int) -> tuple[Sized, int]:
+        """The size of variant ``number``, and the number of its combination of blocks."""
+        for sized in self.sizes:
+            if number < sized.count:
+                return sized, number
+            number -= sized.count
+        raise IndexError(number)
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """``(size, block sum)`` of every variant, in order; only for counts that fit a list."""
+        for sized in self.sizes:
+            for total in sized.sums():
+                yield sized.size, total
+
+    def part(self, number: int) -> tuple[int, int]:
+        """``(size, block sum)`` of one variant."""
+        sized, inside = self.at(number)
+        return sized.size, sum(block_digest(i, version.data) for i, version in enumerate(sized.choice(inside)))
+
+    def content(self, number: int) -> Content:
+        """The bytes of one variant."""
+        sized, inside = self.at(number)
+        return Content.of(b"".join(version.data for version in sized.choice(inside))[: sized.size])
+
+    def core(self) -> list[int]:
+        """The numbers to try first where not all can be: sizes whole and empty, blocks alone and missing."""
+        numbers, start = [0, self.count - 1], 0
+        for sized in self.sizes:
+            oldest = [len(versions) - 1 for versions in sized.blocks]
+            numbers += [start, start + sized.count - 1]
+            for index, last in enumerate(oldest):
+                if last:
+                    newest = [0] * len(oldest)
+                    missing = [*newest[:index], last, *newest[index + 1 :]]
+                    alone = [*oldest[:index], 0, *oldest[index + 1 :]]
+                    prefix = [*newest[:index], *oldest[index:]]
+                    numbers += [start + sized.number(each) for each in (missing, alone, prefix)]
+            start += sized.count
+        return list(dict.fromkeys(numbers))
+
+    def holds(self, content: Content) -> bool:
+        """Whether a file may have exactly this content, without going through the variants."""
+        return any(
+            sized.size == content.size
+            and all(
+                any(version.data == block for version in versions)
+                for versions, block in zip(sized.blocks, content.blocks, strict=True)
+            )
+            for sized in self.sizes
+        )
+
+
+def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut: int | None) -> Variants:
+    """What a file may hold that durably held ``durable`` before ``events``.
+
+    ``cut`` metadata changes show; None where a profile knows no such order.
+    """
+    sizes = _sizes(profile, durable.size, events, cut)
+    top = -(-max(sizes, default=0) // BLOCK_BYTES)
+    columns = [_versions(profile, durable, events, cut, block) for block in range(top)]
+    found = []
+    for size, (maker, op) in sizes.items():
+        shown = columns[: -(-size // BLOCK_BYTES)]
+        whole = [_newest_first(profile.shown(column, maker, last=False)) for column in shown[:-1]]
+        if shown:
+            whole.append(_newest_first(profile.shown(shown[-1], maker, last=True), size % BLOCK_BYTES))
+        if all(whole):
+            found.append(Sized(size, maker, op, tuple(whole), math.prod(map(len, whole))))
+    found.reverse()
+    return Variants(tuple(found), sum(sized.count for sized in found))
+
+
+def _newest_first(versions: list[BlockVersion], inside: int = 0) -> tuple[BlockVersion, ...]:
+    """Different contents only, cut to ``inside`` bytes where that is not the whole block."""
+    kept: dict[bytes, BlockVersion] = {}
+    for version in reversed(versions):
+        data = version.data if not inside else version.data[:inside].ljust(BLOCK_BYTES, b"\0")
+        shown = version if data == version.data else BlockVersion(version.event, version.op, data, mark=version.mark)
+        kept.setdefault(data, shown)
+    return tuple(kept.values())
+
+
+def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | None) -> _Sizes:
+    """Each size that may show, oldest first, with the growing write that made it."""
+    sizes: _Sizes = {start: (None, 0)}
+    for index, event in enumerate(events):
+        if event.kind == "size" and cut is not None:
+            if event.position > cut:
+                break
+            sizes = {event.size: (None, event.op)}
+        elif event.kind == "size":
+            sizes.pop(event.size, None)
+            sizes[event.size] = None, event.op
+        elif event.grows and (cut is None or profile.growth_shows(event.before, cut)):
+            _grow(sizes, profile.sizes(event.old, event.size), (index, event.op), keep=cut is None)
+        shows = cut is not None and event.position <= cut
+        if event.kind == "over" and shows and profile.drops_size_zero("over"):
+            _drop_zero(sizes)
+        if event.grows and profile.drops_size_zero("size"):
+            _drop_zero(sizes)
+    return sizes
+
+
+def _grow(sizes: _Sizes, steps: list[int], maker: tuple[int, int], *, keep: bool) -> None:
+    for size in steps:
+        if keep:  # without an order a size of an earlier time says nothing about who made it
+            sizes.pop(size, None)
+        sizes[size] = maker
+
+
+def _drop_zero(sizes: _Sizes) -> None:
+    if len(sizes) > 1:
+        sizes.pop(0, None)
+
+
+def _versions(
+    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, block: int
+) -> list[BlockVersion]:
+    """Each version of one block that may be on disk, oldest first."""
+    held = block < len(durable.blocks)
+    versions = [BlockVersion(-1, 0, durable.blocks[block] if held else _ZEROS, absent=not held)]
+    for index, event in enumerate(events):
+        if event.kind == "over" or (event.kind == "size" and event.size >= event.old):
+            continue
+        if event.kind == "size" and block * BLOCK_BYTES >= event.size:  # the block is freed
+            gone = BlockVersion(index, event.op, _ZEROS, absent=True)
+            if cut is None:
+                versions = profile.freed(gone, versions)
+            elif event.position <= cut:
+                versions = [gone]
+            else:
+                break
+        elif block in event.blocks:
+            new = BlockVersion(index, event.op, event.content.blocks[block])
+            tears = torn(new, versions) if profile.tears_sectors else []
+            if event.kind == "size" and (cut is None or event.position <= cut):
+                versions = profile.cut([*tears, *versions], new, event.size % BLOCK_BYTES)
+            else:
+                versions = [*versions, *tears, new]
+    return versions
