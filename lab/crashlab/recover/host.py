@@ -191,10 +191,19 @@ class Host:
         self._recorder = self._worker("record")
 
     def _fork(self, request: Message, name: str = "") -> tuple[Channel, int]:
+        channel, answer = self._asked_for(self._control, request, name or f"the lab's server for {request['role']}")
+        return channel, answer["forked"]
+
+    def _asked_for(self, asked: Channel, request: Message, name: str) -> tuple[Channel, Message]:
+        """A connection to the process that ``asked`` forks for this request, and what it answered."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            answer = self._checked(self._control, self._control.ask(request, given=theirs, timeout_s=_ANSWER_LIMIT_S))
-        return Channel(ours, name or f"the lab's server for {request['role']}"), answer["forked"]
+        try:
+            with theirs:
+                answer = self._checked(asked, asked.ask(request, given=theirs, timeout_s=_ANSWER_LIMIT_S))
+        except BaseException:
+            ours.close()
+            raise
+        return Channel(ours, name), answer
 
     def _worker(self, role: str, mode: str | None = None) -> Channel:
         """A new worker that is ready to work; finds out whether places can be pinned."""
@@ -206,11 +215,7 @@ class Host:
             limit = {"import_limit_s": self._import_limit_s}
             channel, _ = self._fork({"do": "interpreter", "env": env, **request, **limit}, name)
         else:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                server = self._servers[role]
-                self._checked(server, server.ask({"do": "fork"}, given=theirs, timeout_s=_ANSWER_LIMIT_S))
-            channel = Channel(ours, name)
+            channel, _ = self._asked_for(self._servers[role], {"do": "fork"}, name)
         ready = self._next(channel, _ANSWER_LIMIT_S)
         self.pinned = f"one at a time: {ready['refused']}" if ready["refused"] else "namespace"
         if ready["refused"]:
