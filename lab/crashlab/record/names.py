@@ -61,7 +61,10 @@ def _link(watch: Watch, _real: Any, src: Any, dst: Any, **options: Any) -> Plan 
         return None
     source = watch.places.resolve(src, options.get("src_dir_fd"))
     for follow in (True, False):  # which of the two the call does differs between systems
-        inode = watch.number(os.stat(source.real, follow_symlinks=follow))
+        try:
+            inode = watch.number(os.stat(source.real, follow_symlinks=follow))
+        except OSError:  # a symbolic link that leads nowhere can still be linked itself
+            continue
         if inode is not None:
             watch.tell_nameless(inode)
 
