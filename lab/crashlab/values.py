@@ -12,18 +12,29 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import datetime
-import decimal
 import enum
 import json
 import math
 import pathlib
-import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crashlab.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 DEPTH_LIMIT = 200
+
+_BY_TEXT: dict[tuple[str, str], Callable[[Any], str]] = {
+    ("datetime", "datetime"): lambda value: value.isoformat(),
+    ("datetime", "date"): lambda value: value.isoformat(),
+    ("datetime", "time"): lambda value: value.isoformat(),
+    ("datetime", "timedelta"): str,
+    ("decimal", "Decimal"): str,
+    ("uuid", "UUID"): str,
+}
+"""By module and name: every process of a subject would carry the modules otherwise, used or not."""
+
 _SHOWN_CHARACTERS = 60
 
 
@@ -63,10 +74,11 @@ def _encode_tagged(value: Any, depth: int) -> Any:
             return {"$tuple": [encode(item, depth=depth + 1) for item in value]}
         case set() | frozenset():
             return {"$set": sorted((encode(item, depth=depth + 1) for item in value), key=canonical)}
-        case datetime.datetime() | datetime.date() | datetime.time():
-            return {"$" + type(value).__name__: value.isoformat()}
-        case datetime.timedelta() | decimal.Decimal() | uuid.UUID() | pathlib.PurePath():
+        case pathlib.PurePath():
             return {"$" + type(value).__name__: str(value)}
+    for base in type(value).__mro__:
+        if way := _BY_TEXT.get((base.__module__, base.__qualname__)):
+            return {"$" + type(value).__name__: way(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
         return {"$" + type(value).__qualname__: encode(fields, depth=depth + 1)}

@@ -11,7 +11,6 @@ value) and ``third`` (that value must be there).
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import signal
@@ -258,6 +257,8 @@ def _checked(call: _Calls, subject: Subject, lab: Lab, end: Any, *, expected: An
             answer = call(subject.check, lab, end)
     except Violation as error:
         if error.kind not in KINDS:
+            import difflib  # noqa: PLC0415 - every process of the subject would carry it
+
             near = difflib.get_close_matches(error.kind, KINDS, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}? " if near else ""
             text = f"check raised Violation with the unknown kind {error.kind!r}; {hint}Known: {', '.join(KINDS)}"

@@ -16,7 +16,6 @@ import json
 import marshal
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -26,7 +25,7 @@ from crashlab import trace as t
 from crashlab import workload
 from crashlab.errors import UsageError
 from crashlab.recover import child, place, sweep, travel, wire, worker
-from crashlab.recover.start import BOOTSTRAP
+from crashlab.recover.wire import BOOTSTRAP
 
 if TYPE_CHECKING:
     import socket
@@ -188,6 +187,8 @@ def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, outp
         job = marshal.loads(data)  # noqa: S302 - from the lab's own worker
         request = {"subject": subject, "job": job, "root": root, "stdout": output.writers[0], "sys_path": sys.path}
         # The child reads its standard input whole before it touches the subject, so this never blocks for long.
+        import subprocess  # noqa: PLC0415 - every process forked from a server would carry it
+
         process = subprocess.Popen(
             [sys.executable, "-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.child"],
             stdin=subprocess.PIPE,

@@ -11,13 +11,7 @@ import sys
 import tempfile
 
 from crashlab.errors import UsageError
-from crashlab.recover.wire import Channel
-
-BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "import importlib; importlib.import_module(sys.argv[2]).main()"
-)
-"""Run the ``main`` of a module of the lab, with exactly the module path of this process."""
+from crashlab.recover.wire import BOOTSTRAP, Channel
 
 _FIXED = {
     "PYTHONHASHSEED": "0",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import os
@@ -146,6 +145,8 @@ def _imported(path: str) -> Any:
 def _no_attribute(value: Any, done: str, part: str) -> str:
     names = [each for each in dir(value) if not each.startswith("__")]
     subjects = [each for each in names if isinstance(getattr(value, each, None), (Store, Log, Subject))]
+    import difflib  # noqa: PLC0415 - every process of the subject would carry it
+
     close = difflib.get_close_matches(part, names, n=3)
     text = f"{done} has no {part!r}"
     if close:

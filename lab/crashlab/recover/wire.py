@@ -24,6 +24,12 @@ _READ_BYTES = 1 << 18
 
 Message = dict[str, Any]
 
+BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "import importlib; importlib.import_module(sys.argv[2]).main()"
+)
+"""Run the ``main`` of a module of the lab, with exactly the module path of this process."""
+
 
 def to_bytes(message: Message) -> bytes:
     """One frame. Lone surrogates, which paths may hold, survive as JSON escapes."""
