@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-GRACE_S = 0.1
+GRACE_S = 0.5
 """A process that is ending by itself (a resource tracker, a helper at its end of input) gets this long."""
 _KILL_LIMIT_S = 10.0
 CAN_SWEEP = sys.platform == "linux"

@@ -183,7 +183,7 @@ def test_a_child_that_ends_with_the_step_is_not_left() -> None:
     """A helper that ends by itself when its parent has gone is no finding."""
 
     def resume(_lab: Any) -> str:
-        subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE)
         return "recovered"
 
     assert recover(resume).left == ()
