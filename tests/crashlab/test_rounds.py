@@ -34,7 +34,7 @@ def test_a_subject_resumes_twice_in_one_process_where_that_is_allowed() -> None:
 
 
 def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
-    """A resume that lives from memory passes in one process; every eighth state in two finds it, then all are."""
+    """A resume that lives from memory passes in one process; every sixteenth state in two finds it, then all are."""
     report = explore(programs.REMEMBERS, out=tmp_path, budget=NO_KILLS)
     assert {(finding.kind, finding.observed.step, finding.contract) for finding in report.findings} == {
         ("diverged", "second", "RD")
