@@ -22,6 +22,29 @@ def write_all(descriptor: int, data: bytes) -> None:
         written += os.write(descriptor, data[written:])
 
 
+def write_new(path: str, data: bytes, *, sync: bool) -> None:
+    """Make the file ``path``, which must not be there yet, with ``data``; durable when this returns if ``sync``.
+
+    Raises OSError; what was made until then stays.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        write_all(descriptor, data)
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Make the bytes of ``path`` durable, whoever wrote them."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in ``directory`` durable."""
     descriptor = os.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))

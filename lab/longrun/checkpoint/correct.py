@@ -10,7 +10,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from longrun.files import sync_directory, temporary_name, write_all
+from longrun.files import sync_directory, temporary_name, write_new
 from longrun.harness import Harness
 from longrun.protocol import CHECKPOINT_NAME, decode, encode
 from longrun.subjects import describe
@@ -29,12 +29,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     path = directory / CHECKPOINT_NAME
     temporary = temporary_name(path)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            write_all(descriptor, encode(checkpoint))
-            os.fsync(descriptor)  # before the rename: a durable name must not lead to absent data
-        finally:
-            os.close(descriptor)
+        write_new(temporary, encode(checkpoint), sync=True)  # a durable name must not lead to absent data
         os.rename(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):  # the first failure is the one to report
