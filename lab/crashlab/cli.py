@@ -107,6 +107,8 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "check", "try every crash of one or more subjects")
     parser.add_argument("subjects", nargs="+", metavar="MODULE:OBJECT", help="for example myapp.crash:checkpoint")
     _add_lab_options(parser)
+    disks = "also lose power on a real file system: ext4, xfs or btrfs (Linux, root)"
+    parser.add_argument("--disk", metavar="KIND", help=disks)
     parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
     _add_view_options(parser)
 
@@ -134,7 +136,11 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--faults", metavar="LIST", help="for example kill or kill[cut=byte]; all; default kill")
+    parser.add_argument(
+        "--faults", metavar="LIST", help="for example kill,power or kill[cut=byte]; all; default kill,power"
+    )
+    profiles = "file systems of a power loss: ext4, xfs, btrfs, posix, with options such as ext4[data=journal]"
+    parser.add_argument("--profile", metavar="LIST", help=f"{profiles}; default ext4,xfs,btrfs")
     parser.add_argument("--budget", choices=("quick", "full"), help="how much is tried; default quick")
     parser.add_argument("--seed", type=int, metavar="N", help="chooses the samples; default 0")
     parser.add_argument("--jobs", type=int, metavar="N", help="recoveries at a time; default one per core")

@@ -83,7 +83,7 @@ def demo(options: argparse.Namespace) -> int:
 def _side_by_side(subjects: Sequence[str], options: argparse.Namespace) -> list[Checked]:
     """Check all of them, as many at a time as there are jobs."""
     jobs = resolve(jobs=options.jobs).jobs
-    given = {name: getattr(options, name) for name in ("faults", "budget", "seed", "recorder", "out")}
+    given = {name: getattr(options, name) for name in ("faults", "profile", "budget", "seed", "recorder", "out")}
     passed_on = [f"--{name}={value}" for name, value in given.items() if value is not None]
     at_a_time = min(jobs + 1, len(subjects))  # one more than cores: a check also waits, for its own processes
     with Progress(sys.stderr, name="demo", quiet=options.quiet) as progress:
@@ -143,11 +143,13 @@ def _check_one(subject: str, options: argparse.Namespace, reports: list[Report])
         report: Report = explore(
             subject,
             faults=options.faults,
+            profile=options.profile,
             budget=options.budget,
             seed=options.seed,
             jobs=options.jobs,
             recorder=options.recorder,
             only=getattr(options, "only", None),
+            disk=getattr(options, "disk", None),
             out=options.out,
             progress=progress,
         )

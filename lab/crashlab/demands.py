@@ -17,7 +17,8 @@ class Reference:
     """The uncrashed run that crashes are measured against.
 
     ``end`` is its end in tagged form (Subject). ``nothing`` is what ``load`` gave on an empty directory:
-    ``{"value": form}`` or ``{"error": type name}`` (Store, Log).
+    ``{"value": form}`` or ``{"error": type name}`` (Store, Log). ``rebuilt`` are the globs of files that
+    the program builds anew.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class Reference:
     has_check: bool = False
     atomic: bool = False
     nothing: dict[str, Any] = field(default_factory=dict)
+    rebuilt: tuple[str, ...] = ()
 
     def calls(self, done: int) -> list[Any]:
         """The values of the calls started among the first ``done`` ops."""

@@ -17,8 +17,11 @@ from crashlab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILT: tuple[str, ...] = ("kill",)
+BUILT: tuple[str, ...] = ("kill", "power")
 """Faults that this version injects."""
+
+DEFAULT: tuple[str, ...] = ("kill", "power")
+"""Faults that are tried where none is named."""
 
 DESIGNED: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery", "connection", "server", "race")
 """Every fault of the design, in the order in which reports name them."""
@@ -47,7 +50,7 @@ class FaultRequest:
 
 
 def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
-    """The faults that ``text`` asks for; None means ``kill``, ``"all"`` every fault that is built.
+    """The faults that ``text`` asks for; None means ``kill,power``, ``"all"`` every fault that is built.
 
     Raises UsageError for a name, variant or option that this version does not know.
 
@@ -55,7 +58,7 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
     (FaultRequest(name='kill', options={'cut': 'byte'}),)
     """
     if text is None:
-        return (FaultRequest("kill"),)
+        return tuple(FaultRequest(name) for name in DEFAULT)
     if text.strip() == "all":
         return tuple(FaultRequest(name) for name in BUILT)
     requests: dict[str, FaultRequest] = {}

@@ -8,6 +8,7 @@ effect. So a save that breaks in every turn is one finding, whose further states
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,18 +16,22 @@ from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import words
 from crashlab.explain import explain
+from crashlab.explain_loss import why_lost
 from crashlab.report import model
 from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
+    from crashlab.crash.losses import Losses
+    from crashlab.crash.marks import Mark
     from crashlab.crash.places import Places
     from crashlab.crash.states import CrashState
     from crashlab.demands import Reference
     from crashlab.judge import Judgement
     from crashlab.observation import Answer, Step
+    from crashlab.rounds import Spot
 
 SHOWN_OPS = 14
 SAME_IDS = 50
@@ -39,86 +44,113 @@ class _Group:
     judgement: Judgement
     answer: Answer
     sizes: dict[str, tuple[int, int]]
+    confirmed: str | None = None
 
 
 class Findings:
     """Collects violations as they stream in, and keeps one state whole per distinct fault."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._groups: dict[tuple[str, str], _Group] = {}
+    def __init__(self, places: Places, losses: Losses | None = None) -> None:
+        self._places, self._losses = places, losses
+        self._groups: dict[tuple[str, str, str], _Group] = {}
 
-    def add(self, judgement: Judgement, answer: Answer) -> None:
-        """Take one judged state; anything but a violation is left alone."""
+    def add(self, judgement: Judgement, answer: Answer, *, confirmed: str | None = None) -> None:
+        """Take one judged state; anything but a violation is left alone. ``confirmed``: it came about for real."""
         if judgement.verdict != "violation":
             return
-        key = judgement.kind, self._cause(judgement)
+        key = judgement.state.fault, judgement.kind, self._cause(judgement)
         group = self._groups.setdefault(key, _Group(judgement, answer, {}))
+        group.confirmed = group.confirmed or confirmed
         group.sizes[judgement.state.id] = _size(judgement.state)
         if _size(judgement.state) < _size(group.judgement.state):
             group.judgement, group.answer = judgement, answer
 
     def _cause(self, judgement: Judgement) -> str:
-        """The effect that went wrong; else the running line; else the place with its numbers left out."""
+        """The effect that went wrong; else why power lost it, or the running line, or the place without its numbers."""
         if judgement.problems[0].effect:
             return judgement.problems[0].effect
         state = judgement.state
+        if state.fault == "power":
+            return why_lost(judgement, self._marks(state))
         line = state.trace.op(state.last_op).at if state.last_op else ""
         return line or re.sub(r"\d+", "#", self._places.of(state))
 
-    def finish(self, reference: Reference) -> list[tuple[model.Finding, CrashState]]:
-        """The findings, gravest kind first, then the earliest crash; each with its state."""
+    def _marks(self, state: CrashState) -> dict[int, Mark]:
+        """What a power loss took; nothing for other faults."""
+        return self._losses.marks(state) if self._losses is not None and state.recipe is not None else {}
+
+    def finish(self, reference: Reference, advice: Sequence[str] = ()) -> list[tuple[model.Finding, CrashState]]:
+        """The findings, gravest kind first, then the earliest crash; each with its state.
+
+        ``advice`` is what mends the power losses.
+        """
         ordered = sorted(
             self._groups.values(), key=lambda each: (model.gravity(each.judgement.kind), _size(each.judgement.state))
         )
-        return [(_finding(each, reference, self._places), each.judgement.state) for each in ordered]
+        return [(self._finding(each, reference, tuple(advice)), each.judgement.state) for each in ordered]
+
+    def _finding(self, group: _Group, reference: Reference, advice: tuple[str, ...]) -> model.Finding:
+        judgement, answer = group.judgement, group.answer
+        state, problem = judgement.state, judgement.problems[0]
+        marks = self._marks(state)
+        explanation = explain(judgement)
+        step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
+        same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
+        return model.Finding(
+            id=state.id,
+            verdict="violation",
+            kind=problem.kind,
+            fault=state.fault,
+            summary=problem.summary,
+            place=self._places.of(state),
+            contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
+            profiles=self._losses.possible(state) if self._losses is not None and state.recipe is not None else (),
+            ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
+            fault_line=_fault_line(state),
+            disk=disk_lines(state),
+            observed=_observed(step),
+            expected=problem.expected,
+            effects=_effects(reference, state, answer),
+            why=why_lost(judgement, marks) if state.fault == "power" else explanation.why,
+            advice=advice if state.fault == "power" and advice else explanation.advice,
+            same_count=len(same),
+            same=tuple(state_id for _, state_id in same[:SAME_IDS]),
+            digest=state.digest,
+            confirmed=group.confirmed,
+            replay=f"crashlab replay {shlex.quote(state.id)}",
+        )
 
 
 def _size(state: CrashState) -> tuple[int, int]:
+    """What makes a case small: an early crash, then a short cut, or few losses."""
+    if state.fault == "power":
+        return state.last_op, 1_000_000 if state.id.endswith("-all") else state.id.count(",") + 1
     return state.last_op, state.cut_bytes or 0
 
 
-def _finding(group: _Group, reference: Reference, places: Places) -> model.Finding:
-    judgement, answer = group.judgement, group.answer
-    state, problem = judgement.state, judgement.problems[0]
-    explanation = explain(judgement)
-    step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
-    same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
-    return model.Finding(
-        id=state.id,
-        verdict="violation",
-        kind=problem.kind,
-        fault=state.fault,
-        summary=problem.summary,
-        place=places.of(state),
-        contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
-        ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect"),
-        fault_line="killed" if state.cut_bytes is None else f"killed inside op {state.last_op}",
-        disk=disk_lines(state),
-        observed=_observed(step),
-        expected=problem.expected,
-        effects=_effects(reference, state, answer),
-        why=explanation.why,
-        advice=explanation.advice,
-        same_count=len(same),
-        same=tuple(state_id for _, state_id in same[:SAME_IDS]),
-        digest=state.digest,
-        replay=f"crashlab replay {state.id}",
-    )
+def _fault_line(state: CrashState) -> str:
+    if state.fault == "power":
+        return "power loss"
+    return "killed" if state.cut_bytes is None else f"killed inside op {state.last_op}"
 
 
-def op_lines(state: CrashState, *, mark_effect: bool = False) -> tuple[model.OpLine, ...]:
-    """The last ops before the crash, the cut one noted."""
-    ops = state.trace.ops[: state.last_op]
+def op_lines(
+    state: CrashState, *, mark_effect: bool = False, marks: Mapping[int, Mark] | None = None
+) -> tuple[model.OpLine, ...]:
+    """The last ops before the crash, the cut one and the lost ones noted."""
+    ops, lost = state.trace.ops[: state.last_op], marks or {}
     directories = _directories(state.trace)
     effect = next((op.n for op in reversed(ops) if isinstance(op, t.Effect) and op.counted), 0)
-    first = max(0, min(len(ops) - SHOWN_OPS, effect - 4 if mark_effect else len(ops)))
+    telling = min([*lost, *([effect] if mark_effect else [])], default=len(ops) + 4)
+    first = max(0, min(len(ops) - SHOWN_OPS, telling - 4))
     lines = []
     for op in ops[first:] if len(ops) - first <= 2 * SHOWN_OPS else (*ops[first : first + 8], *ops[-SHOWN_OPS:]):
         note, remark = None, ""
         if state.cut_bytes is not None and op.n == state.last_op:
             assert isinstance(op, t.Write)
             note, remark = "cut", f"cut after {state.cut_bytes:,} bytes{_page_end(op, state.cut_bytes)}"
+        elif op.n in lost:
+            note, remark = "lost", lost[op.n].words
         elif mark_effect and op.n == effect:
             remark = "done; recovery does it again"
         lines.append(
@@ -226,29 +258,31 @@ _RANK = ("", "consistent", "refused", "unmeasured", "violation")
 
 
 def matrix(
-    judged: Mapping[str, tuple[str, str]], states: Iterable[CrashState], places: Places
+    tried: Sequence[tuple[Mapping[str, tuple[str, str]], Sequence[Spot]]], places: Places
 ) -> tuple[model.MatrixRow, ...]:
-    """The crash matrix: per span of ops the worst verdict before, inside and after it.
+    """The crash matrix: per span of ops the worst verdict before, inside and after it, and of a power loss there.
 
-    ``judged`` maps digests to verdict and kind; ``states`` are all states, equal ones included.
+    ``tried`` has, per fault, the verdict and kind of each digest, and where all states stand, equal ones
+    included.
     """
     spans = places.spans()
-    cells: list[dict[str, str]] = [{"before": "", "inside": "", "after": ""} for _ in spans]
+    cells: list[dict[str, str]] = [dict.fromkeys(("before", "inside", "after", "power"), "") for _ in spans]
     kinds: list[set[str]] = [set() for _ in spans]
     counts = [0] * len(spans)
     starts = {span.first - 1: position for position, span in enumerate(spans)}
     ends = {span.last: position for position, span in enumerate(spans)}
     of_op = [position for position, span in enumerate(spans) for _ in range(span.first, span.last + 1)]
-    for state in states:
-        if state.digest not in judged:
-            continue
-        verdict, kind = judged[state.digest]
-        for position, column in _cells_of(state, starts, ends, of_op):
-            cell = cells[position]
-            cell[column] = max(cell[column], verdict, key=_RANK.index)
-            counts[position] += column != "before"
-            if verdict == "violation" and column != "before":
-                kinds[position].add(kind)
+    for judged, spots in tried:
+        for spot in spots:
+            if spot.digest not in judged:
+                continue
+            verdict, kind = judged[spot.digest]
+            for position, column in _cells_of(spot, starts, ends, of_op):
+                cell = cells[position]
+                cell[column] = max(cell[column], verdict, key=_RANK.index)
+                counts[position] += column != "before"
+                if verdict == "violation" and column != "before":
+                    kinds[position].add(kind)
     return tuple(
         model.MatrixRow(
             place=span.name or "other",
@@ -262,16 +296,16 @@ def matrix(
     )
 
 
-def _cells_of(
-    state: CrashState, starts: dict[int, int], ends: dict[int, int], of_op: list[int]
-) -> list[tuple[int, str]]:
-    if state.cut_bytes is not None:
-        return [(of_op[state.done], "inside")]
+def _cells_of(spot: Spot, starts: dict[int, int], ends: dict[int, int], of_op: list[int]) -> list[tuple[int, str]]:
+    if spot.fault == "power":
+        return [(of_op[max(spot.done - 1, 0)], "power")] if of_op else []
+    if spot.cut:
+        return [(of_op[spot.done], "inside")]
     found = []
-    if state.done in starts:
-        found.append((starts[state.done], "before"))
-    if state.done in ends:
-        found.append((ends[state.done], "after"))
-    elif state.done and state.done not in starts:
-        found.append((of_op[state.done - 1], "inside"))
+    if spot.done in starts:
+        found.append((starts[spot.done], "before"))
+    if spot.done in ends:
+        found.append((ends[spot.done], "after"))
+    elif spot.done and spot.done not in starts:
+        found.append((of_op[spot.done - 1], "inside"))
     return found

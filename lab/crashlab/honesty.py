@@ -9,6 +9,9 @@ is not finished: inside one it may go by the tree as it was at the ack, save poi
 or, if it takes the beginning of a mark for the mark, by the tree of the next one. And where threads
 do effects side by side, the order that was recorded is one of several: between the start of a thread
 and its own next promise nobody can tell what it has done.
+
+Where power may be lost, the other state may be one that only a power loss leaves: what was saved
+after the effect, and lost again, tells nobody that it was done.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from crashlab.values import canonical
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from crashlab.crash.losses import Losses
     from crashlab.crash.states import CrashState
     from crashlab.tree import Tree
 
@@ -49,8 +53,9 @@ def matches(unknown: t.Unknown, effect: t.Effect) -> bool:
 class Honesty:
     """Knows, for one trace, which crash states cannot tell whether an effect was done."""
 
-    def __init__(self, trace: t.Trace, states: Iterable[CrashState]) -> None:
+    def __init__(self, trace: t.Trace, states: Iterable[CrashState], losses: Losses | None = None) -> None:
         self._trace = trace
+        self._losses = losses
         self._promised = _last_promises(trace.ops)
         self._next = _next_promises(trace.ops)
         self._done: dict[str, set[int]] = defaultdict(set)
@@ -70,7 +75,15 @@ class Honesty:
         if any(len({counts[done] for done in alike}) > 1 for alike in dones):
             return True
         windows = self._unordered(unknown)
-        return any(start <= done < end for start, end in windows for alike in dones for done in alike)
+        if any(start <= done < end for start, end in windows for alike in dones for done in alike):
+            return True
+        return self._losses is not None and self._is_left_otherwise(self._losses, unknown, state)
+
+    def _is_left_otherwise(self, losses: Losses, unknown: t.Unknown, state: CrashState) -> bool:
+        """Whether a power loss on the other side of such an effect may leave the same files."""
+        effects = (op for op in self._trace.ops if isinstance(op, t.Effect) and op.counted and matches(unknown, op))
+        sides = [op.n if state.done < op.n else op.n - 1 for op in effects]
+        return any(losses.may_leave(state.tree, done) for done in sorted(sides, key=lambda n: abs(n - state.done)))
 
     def _evidence(self, state: CrashState) -> tuple[str, ...]:
         promised = prefixes_of(self._trace).tree(self._promised[state.done])

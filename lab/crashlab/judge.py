@@ -176,11 +176,11 @@ class Judge:
         yield Problem(kind=kind, summary=_log_summary(found, acked), expected=expected)
 
     def _kept_file(self, state: CrashState) -> bool:
-        """Whether a file that held something at the last ack is still there: then "nothing" is read out of damage."""
+        """Whether a name that led to something at the last ack still leads to a file: nothing is read out of damage."""
         last = max((op.n for op in state.acks), default=0)
         before = prefixes_of(state.trace).tree(last)
-        kept = {inode for _, inode, node in before.walk("dir") if isinstance(node, File) and node.content.size}
-        return any(inode in kept for _, inode, _ in state.tree.walk("dir"))
+        kept = {path for path, _, node in before.walk("dir") if isinstance(node, File) and node.content.size}
+        return any(path in kept and isinstance(node, File) for path, _, node in state.tree.walk("dir"))
 
     # --- again ---------------------------------------------------------------------------------
 

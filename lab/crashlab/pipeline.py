@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import __version__, controls
 from crashlab import trace as t
+from crashlab.advice import advise
+from crashlab.crash.kill import kill_states
+from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
-from crashlab.errors import Unmeasured, Violation
+from crashlab.crash.profiles import POSIX, parse_profile
+from crashlab.crash.sources import Kills
+from crashlab.crash.states import CrashState
+from crashlab.errors import Unmeasured, UsageError, Violation
 from crashlab.findings import Findings, matrix
+from crashlab.honesty import Honesty
 from crashlab.recover import travel
 from crashlab.recover.host import Host
 from crashlab.reference import RECORDED_RUN_FACTOR, Recorded, learn_nothing, record_twice
@@ -31,32 +38,54 @@ from crashlab.settings import Asked, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from crashlab.crash.states import CrashState
+    from crashlab.crash.sources import Source
+    from crashlab.crash.power import PowerLoss, Recipe
+    from crashlab.demands import Reference
+    from crashlab.faults import FaultRequest
     from crashlab.observation import Step
     from crashlab.subject import AnySubject, Budget, Policy
+
+
+FALSE_TRACE = ("real-kill-disagrees", "real-disk-disagrees", "unseen-writer")
+"""What shows that the lab computed something false: then it accuses nobody."""
+
+ENUMERATIONS = 60
+"""So many times states are enumerated to find the advice."""
 
 
 def explore(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
     subject: AnySubject | str,
     *,
     faults: str | None = None,
+    profile: str | None = None,
     policy: Mapping[str, Policy] | None = None,
     budget: str | Budget | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     recorder: str | None = None,
     only: str | None = None,
+    disk: str | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> model.Report:
     """Try every crash state of ``subject`` and report.
 
     ``subject`` is a Store, Log or Subject, or the path ``"module:object"`` of one. ``only`` judges one
-    state by its id. ``progress(phase, done, total)`` is called as work goes on. Raises UsageError
+    state by its id. ``disk`` (``"ext4"``, ``"xfs"``, ``"btrfs"``; Linux, root) tries power losses on a real
+    file system too. ``progress(phase, done, total)`` is called as work goes on. Raises UsageError
     only; a violation or an unmeasured result is in the report.
     """
     asked = resolve(
-        faults=faults, policy=policy, budget=budget, seed=seed, jobs=jobs, recorder=recorder, only=only, out=out
+        faults=faults,
+        profile=profile,
+        policy=policy,
+        budget=budget,
+        seed=seed,
+        jobs=jobs,
+        recorder=recorder,
+        only=only,
+        disk=disk,
+        out=out,
     )
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
         return _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
@@ -66,12 +95,14 @@ def check(  # noqa: PLR0913 - the arguments of the public interface, all but one
     subject: AnySubject | str,
     *,
     faults: str | None = None,
+    profile: str | None = None,
     policy: Mapping[str, Policy] | None = None,
     budget: str | Budget | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     recorder: str | None = None,
     only: str | None = None,
+    disk: str | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> model.Report:
@@ -83,12 +114,14 @@ def check(  # noqa: PLR0913 - the arguments of the public interface, all but one
     report = explore(
         subject,
         faults=faults,
+        profile=profile,
         policy=policy,
         budget=budget,
         seed=seed,
         jobs=jobs,
         recorder=recorder,
         only=only,
+        disk=disk,
         out=out,
         progress=progress,
     )
@@ -145,20 +178,72 @@ class _Exploration:
         if not recorded.usable:
             return self._report(recorded, [], (), ())
         places = Places(trace)
-        findings = Findings(places)
-        counts: list[model.FaultCount] = []
-        rows: tuple[model.MatrixRow, ...] = ()
-        for fault in self._asked.faults:
-            tried = Round(self._host, self._asked, recorded.reference, fault)
+        losses = self._losses(recorded.reference) if self._asked.asks("power") or self._asked.disk else None
+        findings = Findings(places, losses)
+        rounds: list[Round] = []
+        for fault in faults_of(self._asked):
+            tried = self._round(recorded.reference, fault, rounds, losses)
             for judgement, answer in tried.judge(partial(self._progress, fault.name)):
                 findings.add(judgement, answer)
-            counts.append(tried.count())
+            rounds.append(tried)
             self._unmeasured.extend(tried.unmeasured)
             self._notes.extend(tried.notes)
-            rows = matrix(tried.judged, tried.states(), places)
         if self._asked.only is None:
             self._control(recorded)
-        return self._report(recorded, counts, rows, findings.finish(recorded.reference))
+        rows = matrix([(tried.judged, tried.spots) for tried in rounds], places)
+        counts = [tried.count() for tried in rounds]
+        if self._asked.disk is not None and self._asked.only is None:
+            counts.append(self._on_disk(recorded.reference, self._asked.disk, findings))
+        found = findings.finish(recorded.reference, self._advice(recorded.reference, rounds))
+        return self._report(recorded, counts, rows, found)
+
+    def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> model.FaultCount:
+        """The same subject on a real disk."""
+        from crashlab.real_disk import DiskTrial  # noqa: PLC0415 - few checks want a disk
+
+        trial = DiskTrial(self._host.subject, self._asked, reference, kind)
+        for judgement, answer in trial.judge(self._progress):
+            findings.add(judgement, answer, confirmed="real-disk")
+        self._controls.append(trial.control)
+        self._unmeasured.extend(trial.unmeasured)
+        self._notes.extend(trial.notes)
+        return trial.count()
+
+    def _advice(self, reference: Reference, rounds: Sequence[Round]) -> tuple[str, ...]:
+        """Which barriers mend what power losses broke, on the weakest profile too, so that it holds elsewhere."""
+        tried = next((each for each in rounds if each.fault == "power" and any(each.failing.values())), None)
+        if tried is None or self._asked.only is not None:
+            return ()
+        self._progress("advice", 0, 1)
+        advice = advise(
+            reference.trace,
+            {str(profile): profile for profile in (*self._asked.profiles, POSIX)}.values(),
+            tried.failing.get,
+            bound=self._asked.bound,
+            seed=self._asked.seed,
+            rebuilt=reference.rebuilt,
+            limit=ENUMERATIONS,
+            judge=partial(_fails, tried, reference),
+        )
+        return advice.lines()
+
+    def _losses(self, reference: Reference) -> Losses:
+        asked = self._asked
+        return Losses(reference.trace, asked.profiles, bound=asked.bound, seed=asked.seed, rebuilt=reference.rebuilt)
+
+    def _round(
+        self, reference: Reference, fault: FaultRequest, earlier: Sequence[Round], losses: Losses | None
+    ) -> Round:
+        source: Source = Kills(reference.trace, "byte" if fault.options.get("cut") == "byte" else "page")
+        honesty = Honesty(reference.trace, kill_states(reference.trace))
+        if fault.name == "power":
+            assert losses is not None, "made where power is asked for"
+            source, honesty = losses, Honesty(reference.trace, kill_states(reference.trace), losses)
+        # Under a power loss an unknown is honest wherever it is under a kill: what passed there passes here.
+        same = [tried for tried in earlier if self._asked.policy_of(tried.fault) == self._asked.policy_of(fault.name)]
+        known = {digest for tried in same for digest, (verdict, _) in tried.judged.items() if verdict == "consistent"}
+        asked = self._asked
+        return Round(self._host, asked, reference, fault, source=source, honesty=honesty, consistent=known)
 
     def _learn(self, recorded: Recorded) -> Recorded:
         if recorded.reference.kind == "Subject":
@@ -170,8 +255,9 @@ class _Exploration:
         return learn_nothing(recorded, steps["kill@0"], steps[f"kill@{last}"])
 
     def _first(self, state_id: str, nothing: str | None = None) -> dict[str, Any]:
-        """A request for one recovery of one state."""
-        return {"state": state_id, "steps": [{"step": "first", "nothing": nothing}], "timeout_s": self._timeout_s}
+        """A request for one recovery of one state that a kill leaves."""
+        steps = [{"step": "first", "nothing": nothing}]
+        return {"state": state_id, "profile": None, "rebuilt": (), "steps": steps, "timeout_s": self._timeout_s}
 
     def _control(self, recorded: Recorded) -> None:
         """The lab's checks of itself on this subject."""
@@ -202,7 +288,7 @@ class _Exploration:
         reasons = (*recorded.unmeasured, *self._unmeasured)
         checked = (*recorded.controls, *self._controls)
         # Where the trace itself is not to be believed, what was found on it is no violation.
-        false_trace = any(reason.code in ("real-kill-disagrees", "unseen-writer") for reason in reasons)
+        false_trace = any(reason.code in FALSE_TRACE for reason in reasons)
         verdict: model.Verdict = "violation" if found else "unmeasured" if reasons else "consistent"
         if false_trace:
             verdict = "unmeasured"
@@ -229,6 +315,27 @@ class _Exploration:
         return report
 
 
+def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:
+    """The faults to try: all that were asked for, or the one of the state that alone is asked for."""
+    if asked.only is None:
+        return asked.faults
+    name = asked.only.partition("@")[0]
+    chosen = tuple(fault for fault in asked.faults if fault.name == name)
+    if not chosen:
+        text = f"{asked.only!r} belongs to none of the faults asked for ({', '.join(map(str, asked.faults))})"
+        raise UsageError(text)
+    return chosen
+
+
+def _fails(tried: Round, reference: Reference, trace: t.Trace, loss: PowerLoss, recipe: Recipe) -> bool:
+    """Whether a state of ``trace``, which has other barriers than the recorded one, is a violation."""
+    told = sum(isinstance(op, t.BARRIERS) for op in trace.ops[: recipe.done])
+    steps = [op.n for op in reference.trace.ops if not isinstance(op, t.BARRIERS)]
+    done = steps[recipe.done - told - 1] if recipe.done > told else 0
+    name = f"power@{done} with barriers, {recipe.digest:x}"
+    return tried.fails(CrashState(id=name, fault="power", trace=reference.trace, tree=loss.tree(recipe), done=done))
+
+
 def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
     # Always by name: the latest run may soon be another subject's, and then the same id means another state.
     finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")
@@ -245,6 +352,7 @@ def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
         "end": reference.end,
         "ended": reference.ended,
         "nothing": reference.nothing,
+        "rebuilt": list(reference.rebuilt),
     }
 
 

@@ -65,6 +65,7 @@ def record_twice(host: Host) -> Recorded:
         ended=first.how == "returned",
         has_check=description["has_check"],
         atomic=description["atomic"],
+        rebuilt=tuple(description["rebuilt"]),
     )
     reasons = [*_unfit(first, description), *_outside(first)]
     differing = replay_proof(trace, first.last, description["rebuilt"])

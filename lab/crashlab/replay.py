@@ -11,9 +11,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from crashlab import directory
+from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
+from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
-from crashlab.crash.states import CrashState, state_of
+from crashlab.crash.profiles import DEFAULT, parse_profiles
 from crashlab.demands import Reference
 from crashlab.errors import UsageError
 from crashlab.findings import Findings
@@ -30,6 +32,7 @@ from crashlab.subject import DEFAULT_POLICY, Policy
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from crashlab.crash.states import CrashState
     from crashlab.report.folder import RunFolder
 
 
@@ -41,7 +44,9 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     """
     started = time.monotonic()
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
-    state = state_of(trace, state_id)
+    profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
+    rebuilt = tuple(stored.get("rebuilt", ()))
+    state = state_of(trace, state_id, profile=profile, rebuilt=rebuilt)
     if into is not None:
         _write_out(state, into)
     policy = _policy(earlier, state.fault)
@@ -54,12 +59,14 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
             has_check=host.description["has_check"],
             atomic=host.description["atomic"],
             nothing=stored["nothing"],
+            rebuilt=rebuilt,
         )
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
-        asked = request(state_id, reference, timeout_s=float(host.description["timeout_s"]))
+        asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
-    judgement = Judge(reference, policy, Honesty(trace, kill_states(trace))).judge(state, answer)
-    findings = Findings(Places(trace))
+    losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if state.fault == "power" else None
+    judgement = Judge(reference, policy, Honesty(trace, kill_states(trace), losses)).judge(state, answer)
+    findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
 
@@ -92,7 +99,7 @@ def _report(
     return model.Report(
         verdict="consistent" if verdict == "refused" else verdict,
         subject=model.SubjectInfo(**{key: subject.get(key, "") for key in ("name", "kind", "source")}),
-        settings=resolve(faults=state.fault, only=state.id).shown(recovery="isolated"),
+        settings=resolve(faults=state.fault, profile=state.profile or None, only=state.id).shown(recovery="isolated"),
         versions=versions(),
         faults=(model.FaultCount(fault=state.fault, points=1, states=1, distinct=1, judged=1, **counts),),
         findings=tuple(findings),

@@ -5,29 +5,32 @@ find that value. A ``Subject`` gets one process that resumes twice, which costs 
 that keeps something in memory may behave otherwise there. So every sixteenth state is resumed again in
 a process of its own, and so is every state whose verdict is not consistent, before it counts. Where
 a process of its own finds what the shared one hid, every state is judged anew that way.
+
+A state that came out consistent under an earlier fault with the same demands is not recovered again:
+equal trees with equal effects and acks cannot be told apart.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crashlab.crash.kill import cut_points, kill_states
-from crashlab.crash.states import CrashState, state_of
+from crashlab.crash.losses import Losses
 from crashlab.demands import unknowns_of
 from crashlab.errors import UsageError
-from crashlab.honesty import Honesty
 from crashlab.judge import Judge
 from crashlab.observation import readable, unfolded
 from crashlab.report import model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
-    from crashlab.crash.kill import Cut
+    from crashlab.crash.sources import Source
+    from crashlab.crash.states import CrashState
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
+    from crashlab.honesty import Honesty
     from crashlab.judge import Judgement
     from crashlab.observation import Answer
     from crashlab.recover.host import Host
@@ -38,79 +41,138 @@ OWN_PROCESS_EVERY = 16
 """Every so many states of a Subject are resumed again in a process of their own."""
 
 
-def request(state_id: str, reference: Reference, *, timeout_s: float, together: bool = False) -> dict[str, Any]:
+def request(state: CrashState, reference: Reference, *, timeout_s: float, together: bool = False) -> dict[str, Any]:
     """What a worker is asked for one state: all steps, each in its own process unless ``together``."""
     steps = ["first", "second"] if reference.kind == "Subject" else ["first", "second", "third"]
     nothing = reference.nothing.get("error")
     forms: list[dict[str, Any]] = [{"step": step, "nothing": nothing} for step in steps]
     if together and reference.kind == "Subject":
         forms = [{"step": "first", "nothing": nothing, "again": True}]
-    return {"state": state_id, "steps": forms, "timeout_s": timeout_s}
+    return {**addressed(state, reference), "steps": forms, "timeout_s": timeout_s}
+
+
+def addressed(state: CrashState, reference: Reference) -> dict[str, Any]:
+    """What a worker needs to find a state: its recipe, or the tree where it has none."""
+    if state.fault == "power" and state.recipe is None:
+        return {"state": state.id, "tree": state.tree.to_json(), "done": state.done}
+    return {"state": state.id, "profile": state.profile or None, "rebuilt": reference.rebuilt}
+
+
+MOMENTS_IN_DEPTH, FAILING_IN_PASSING = 8, 2
+"""After so many moments full of failing states, so many failing ones are enough at each further moment."""
+
+
+class Spot(NamedTuple):
+    """Where a state stands in the trace, for the crash matrix."""
+
+    digest: str
+    fault: str
+    done: int
+    cut: bool
 
 
 class Round:
-    """One fault on one trace. ``judged`` maps the digest of each state to its verdict and kind."""
+    """One fault on one trace. ``judged`` maps the digest of each state to its verdict and kind, ``failing``
+    the digest of each recipe of a power loss to whether it is a violation.
 
-    def __init__(self, host: Host, asked: Asked, reference: Reference, fault: FaultRequest) -> None:
+    ``consistent`` are digests of states that came out consistent under another fault with the same
+    demands: they are not recovered again.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of one stage, each once
+        self,
+        host: Host,
+        asked: Asked,
+        reference: Reference,
+        fault: FaultRequest,
+        *,
+        source: Source,
+        honesty: Honesty,
+        consistent: Collection[str] = (),
+    ) -> None:
         self._host, self._asked, self._reference, self._fault = host, asked, reference, fault
+        self._source, self._consistent = source, consistent
         self._trace = reference.trace
         self._timeout_s = float(host.description["timeout_s"])
-        self._judge = Judge(reference, asked.policy_of(fault.name), Honesty(self._trace, kill_states(self._trace)))
+        self._judge = Judge(reference, asked.policy_of(fault.name), honesty)
         self._started = time.monotonic()
-        self._points = self._states = self._inside = 0
+        self._points = self._inside = self._unasked = self._known = self._left_out = 0
+        self._failed: Counter[int] = Counter()
         self._distinct: set[str] = set()
-        self._unasked = 0
+        self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
         self._together = True
         self.judged: dict[str, tuple[str, str]] = {}
+        self.failing: dict[int, bool] = {}
+        self.spots: list[Spot] = []
         self.unmeasured: list[model.UnmeasuredReason] = []
         self.notes: list[str] = []
 
+    @property
+    def fault(self) -> str:
+        """The name of the fault."""
+        return self._fault.name
+
     def states(self) -> Iterator[CrashState]:
         """Every state of this fault, equal ones included; the one asked for with ``only``."""
-        at: Cut = "byte" if self._fault.options.get("cut") == "byte" else "page"
-        if self._asked.only is None:
-            return kill_states(self._trace, at=at)
-        state = state_of(self._trace, self._asked.only)
-        if state.cut_bytes is not None and state.cut_bytes not in cut_points(self._trace.op(state.last_op), at=at):
-            text = f"{state.id}: a kill cuts writes at page ends only; for any byte ask for faults='kill[cut=byte]'"
-            raise UsageError(text)
-        return iter([state])
+        return self._source.states() if self._asked.only is None else iter([self._source.one(self._asked.only)])
 
     def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Recover and judge every distinct state, as long as the budget lasts."""
-        total = len({state.digest for state in self.states()})
-        doubtful: list[str] = []
+        total = self._total()
+        doubtful: list[CrashState] = []
         hidden = False
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
+            if judgement.verdict == "violation" and self._fault.name == "power":
+                self._failed[judgement.state.done] += 1
             if judgement.verdict == "violation" and _resumed_twice(raw):
-                doubtful.append(raw.state)
+                doubtful.append(judgement.state)
                 self._together = self._together and judgement.problems[0].step != "second"
             else:
                 hidden = hidden or _only_again(judgement)
                 yield self._settled(judgement, answer), answer
             progress(done, total)
-        for raw in self._host.recover(self._alone(None if hidden else doubtful)):
+        for raw in self._host.recover(self._alone(doubtful, hidden=hidden)):
             judgement, answer = self._judged(raw)
             if hidden or judgement.verdict == "consistent":
                 self._note_memory(raw.state)
             yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
 
-    def _alone(self, state_ids: list[str] | None) -> Iterator[dict[str, Any]]:
-        """Requests in processes of their own: for these states, or for all that had been judged together."""
+    def _total(self) -> int:
+        """How many states will be judged, as far as the budget goes."""
+        digests: set[str] = set()
+        for state in self.states():
+            digests.add(state.digest)
+            if len(digests) >= self._asked.budget.states:
+                break
+        return len(digests)
+
+    def fails(self, state: CrashState) -> bool:
+        """Whether one more state is a violation, in processes of its own; it is counted nowhere."""
+        request = self._request(state, together=False)
+        return any(self._judged(raw)[0].verdict == "violation" for raw in self._host.recover(iter([request])))
+
+    def _alone(self, doubtful: list[CrashState], *, hidden: bool) -> Iterator[dict[str, Any]]:
+        """Requests in processes of their own: for the doubtful states, or where much is hidden for all."""
         if self._reference.kind != "Subject":
             return
-        if state_ids is None:
-            seen: set[str] = set()
-            for state in self.states():
-                if state.digest not in seen and len(seen) % OWN_PROCESS_EVERY and state.digest in self._distinct:
-                    yield request(state.id, self._reference, timeout_s=self._timeout_s)
-                seen.add(state.digest)
-            return
-        for state_id in state_ids:
-            yield request(state_id, self._reference, timeout_s=self._timeout_s)
+        for state in self._judged_together() if hidden else iter(doubtful):
+            yield self._request(state, together=False)
+
+    def _judged_together(self) -> Iterator[CrashState]:
+        """The states that were sent to recovery, but for those that had processes of their own already."""
+        seen: set[str] = set()
+        for state in self.states():
+            was_sent = state.digest in self._distinct and state.digest not in self._consistent
+            if was_sent and state.digest not in seen and len(seen) % OWN_PROCESS_EVERY:
+                yield state
+            seen.add(state.digest)
+
+    def _request(self, state: CrashState, *, together: bool) -> dict[str, Any]:
+        self._flying[state.id] = state
+        return request(state, self._reference, timeout_s=self._timeout_s, together=together)
 
     def _note_memory(self, state_id: str) -> None:
         if not self.notes:
@@ -125,7 +187,7 @@ class Round:
             if step.error.startswith(USAGE):
                 text = f"{step.error.removeprefix(USAGE)} (at {raw.state})"
                 raise UsageError(text)
-        judgement = self._judge.judge(state_of(self._trace, raw.state), answer)
+        judgement = self._judge.judge(self._flying.pop(raw.state), answer)
         if judgement.verdict == "unmeasured":
             self._check_failed(answer)
         return judgement, answer
@@ -140,26 +202,49 @@ class Round:
         if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):
             self._unasked += not self._reference.has_check
         self.judged[judgement.state.digest] = judgement.verdict, judgement.kind
+        self._remember(judgement.state, failed=judgement.verdict == "violation")
         return judgement
+
+    def _remember(self, state: CrashState, *, failed: bool) -> None:
+        if state.recipe is not None:
+            self.failing[state.recipe.digest] = failed
 
     def _requests(self) -> Iterator[dict[str, Any]]:
         """One request per distinct state, as long as the budget lasts."""
-        budget = self._asked.budget
         for state in self.states():
-            self._states += 1
             self._points += state.cut_bytes is None
+            self.spots.append(Spot(state.digest, state.fault, state.done, state.cut_bytes is not None))
             if state.digest in self._distinct:
                 continue
-            if len(self._distinct) >= budget.states:
-                self._cut_short = f"the budget of {budget.states} states is used up"
+            if self._is_used_up():
                 return
-            if time.monotonic() - self._started > budget.time_s:
-                self._cut_short = f"the budget of {budget.time_s:g} s is used up"
-                return
+            if self._is_enough(state.done):
+                self._left_out += 1
+                continue
             together = self._together and len(self._distinct) % OWN_PROCESS_EVERY != 0
             self._distinct.add(state.digest)
             self._inside += state.cut_bytes is not None
-            yield request(state.id, self._reference, timeout_s=self._timeout_s, together=together)
+            if state.digest in self._consistent:
+                self._known += 1
+                self.judged[state.digest] = "consistent", ""
+                self._remember(state, failed=False)
+            else:
+                yield self._request(state, together=together)
+
+    def _is_used_up(self) -> bool:
+        budget = self._asked.budget
+        if len(self._distinct) >= budget.states:
+            self._cut_short = f"the budget of {budget.states} states is used up"
+        elif time.monotonic() - self._started > budget.time_s:
+            self._cut_short = f"the budget of {budget.time_s:g} s is used up"
+        return bool(self._cut_short)
+
+    def _is_enough(self, moment: int) -> bool:
+        """Whether so many states of a moment failed that its others would tell no more; fewer, once many have."""
+        limit = self._asked.budget.violations
+        if self._failed.total() >= limit * MOMENTS_IN_DEPTH:
+            limit = min(limit, FAILING_IN_PASSING)
+        return self._failed[moment] >= limit
 
     def _look_for_gaps(self, total: int) -> None:
         """What is missing to a whole result is a reason against a pass."""
@@ -175,6 +260,11 @@ class Round:
                 f"in {self._unasked} states the end was not compared, since recovery reported an effect unknown: "
                 "give check=… to say what must hold then."
             )
+        if self._left_out:
+            self.notes.append(
+                f"power: {self._left_out:,} states were left out at moments where others had failed already; "
+                "budget='full' tries them all."
+            )
         verdicts = [verdict for verdict, _ in self.judged.values()]
         if len(verdicts) > 1 and "consistent" not in verdicts:
             text = "no state recovered at all, not even those without a loss."
@@ -188,17 +278,30 @@ class Round:
         verdicts = Counter(verdict for verdict, _ in self.judged.values())
         return model.FaultCount(
             fault=self._fault.name,
-            points=self._points,
-            states=self._states,
             distinct=len(self._distinct),
             inside=self._inside,
             judged=len(self.judged),
+            known=self._known,
             consistent=verdicts["consistent"],
             refused=verdicts["refused"],
             violation=verdicts["violation"],
             unmeasured=verdicts["unmeasured"],
             seconds=round(time.monotonic() - self._started, 3),
+            **self._extent(),
         )
+
+    def _extent(self) -> dict[str, int]:
+        """How many places, states in the model, states reached and left out."""
+        if self._asked.only is not None or not isinstance(self._source, Losses):
+            return {"points": self._points, "states": len(self.spots), "reached": len(self.spots)}
+        counts = self._source.counts
+        return {
+            "points": self._source.moments,
+            "states": counts.states,
+            "reached": counts.reached,
+            "skipped": counts.skipped,
+            "sampled": counts.sampled,
+        }
 
 
 def _only_again(judgement: Judgement) -> bool:

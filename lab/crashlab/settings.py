@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashlab.crash.profiles import DEFAULT, Profile, parse_profiles
 from crashlab.errors import UsageError
 from crashlab.faults import FaultRequest, parse_faults
 from crashlab.report.model import Settings
@@ -29,20 +30,37 @@ class Asked:
     faults: tuple[FaultRequest, ...]
     policy: Mapping[str, Policy]
     budget: Budget
+    profiles: tuple[Profile, ...] = ()
     seed: int = 0
     jobs: int = 1
     recorder: str = "auto"
     only: str | None = None
+    disk: str | None = None
     out: Path = field(default_factory=lambda: Path(".crashlab"))
+
+    def asks(self, fault: str) -> bool:
+        """Whether this fault was asked for."""
+        return any(request.name == fault for request in self.faults)
 
     def policy_of(self, fault: str) -> Policy:
         """What ``fault`` demands: the given policy over the default."""
         return self.policy.get(fault, Policy()).over(DEFAULT_POLICY)
 
+    @property
+    def bound(self) -> int:
+        """How many states one cut of the metadata may have to be gone through whole: all subsets of so many writes."""
+        return int(2**self.budget.subset)
+
+    @property
+    def profile(self) -> str:
+        """The profiles as a list that :func:`crashlab.crash.profiles.parse_profiles` reads."""
+        return ",".join(str(profile) for profile in self.profiles)
+
     def shown(self, *, recovery: str) -> Settings:
         """The settings as the report holds them."""
         return Settings(
             faults=tuple(str(fault) for fault in self.faults),
+            profile=tuple(str(each) for each in self.profiles) if self.asks("power") else (),
             policy={fault.name: dataclasses.asdict(self.policy_of(fault.name)) for fault in self.faults},
             budget=dataclasses.asdict(self.budget),
             seed=self.seed,
@@ -54,12 +72,14 @@ class Asked:
 def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by keyword
     *,
     faults: str | None = None,
+    profile: str | None = None,
     policy: Mapping[str, Policy] | None = None,
     budget: str | Budget | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     recorder: str | None = None,
     only: str | None = None,
+    disk: str | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Asked:
     """Resolve the arguments. Raises UsageError for a value that means nothing."""
@@ -74,14 +94,28 @@ def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by ke
         raise UsageError(text)
     return Asked(
         faults=requests,
+        profiles=parse_profiles(profile if profile is not None else DEFAULT),
         policy=policy or {},
         budget=Budget.of(budget if budget is not None else environment.get("CRASHLAB_BUDGET")),
         seed=seed or 0,
         jobs=_jobs(jobs),
         recorder=recorder or "auto",
         only=only,
+        disk=_disk(disk),
         out=Path(out if out is not None else environment.get("CRASHLAB_OUT", ".crashlab")),
     )
+
+
+def _disk(kind: str | None) -> str | None:
+    """The kind of real disk, if one is asked for. Raises UsageError for an unknown one, or where it cannot be made."""
+    if kind is None:
+        return None
+    from crashlab.disk.available import missing  # noqa: PLC0415 - few checks want a disk
+
+    if why := missing(kind):
+        text = f"no real {kind} disk can be made here: {why}. The computed states need none: leave out the disk"
+        raise UsageError(text)
+    return kind
 
 
 def _jobs(jobs: int | None) -> int:

@@ -144,7 +144,10 @@ class Budget:
     """How much is tried. The first six fields are limits, ``time_s`` is in seconds.
 
     ``states`` or ``time_s`` reached before the stated bound is whole makes the result unmeasured.
-    ``real_kills`` is the size of the seeded sample that is also killed for real.
+    ``violations``: after so many failing states at one moment of a power loss its others are left out, since
+    they would tell no more; where that happens at many moments, fewer are enough at the rest.
+    ``real_kills`` is the size of the seeded sample that is also killed for real; ``images`` how many crash
+    images of a real disk are looked at, where one was asked for.
     """
 
     states: int = 5_000
@@ -153,7 +156,9 @@ class Budget:
     sample: int = 200
     nested: int = 25
     time_s: float = 60.0
+    violations: int = 12
     real_kills: int = 8
+    images: int = 800
 
     @staticmethod
     def of(budget: str | Budget | None) -> Budget:
@@ -169,4 +174,14 @@ class Budget:
 
 
 QUICK = Budget()
-FULL = Budget(states=500_000, subset=12, cuts="blocks", sample=20_000, nested=1_000_000, time_s=3_600.0, real_kills=200)
+FULL = Budget(
+    states=500_000,
+    subset=12,
+    cuts="blocks",
+    sample=20_000,
+    nested=1_000_000,
+    time_s=3_600.0,
+    violations=500_000,
+    real_kills=200,
+    images=8_000,
+)

@@ -55,6 +55,7 @@ class Counts:
     unique: int = 0
     skipped: int = 0
     skipped_cuts: int = 0
+    sampled: int = 0
 
 
 class PowerLoss:

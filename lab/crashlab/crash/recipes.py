@@ -79,21 +79,27 @@ class Lost:
         return op in self.whole or (op, part) in self.parts
 
 
-def id_of(loss: PowerLoss, recipe: Recipe) -> str:
-    """The id of a state."""
+def id_of(loss: PowerLoss, recipe: Recipe, *, spelled: bool = False) -> str:
+    """The id of a state; with ``spelled``, what "all" stands for is spelled out."""
+    moment = loss.moments[recipe.done]
+    if not recipe.cut and not any(recipe.variants):
+        return f"power@{recipe.done}"
+    if not spelled and recipe.cut == loss.cuts.oldest(moment):
+        (cut,) = loss.cuts.at(moment, [recipe.cut])
+        if recipe.variants == tuple(slot.count - 1 for slot in cut.varied):
+            return f"power@{recipe.done}-all"
+    return f"power@{recipe.done}-{lost_of(loss, recipe).text()}"
+
+
+def lost_of(loss: PowerLoss, recipe: Recipe) -> Lost:
+    """What a state lost: whole ops, and parts of ops."""
     moment = loss.moments[recipe.done]
     (cut,) = loss.cuts.at(moment, [recipe.cut])
-    newest = not recipe.cut and not any(recipe.variants)
-    if newest:
-        return f"power@{recipe.done}"
-    oldest = tuple(slot.count - 1 for slot in cut.varied)
-    if recipe.cut == loss.cuts.oldest(moment) and recipe.variants == oldest:
-        return f"power@{recipe.done}-all"
     lost = Lost()
     _lose_names(loss, moment, recipe.cut, lost)
     for slot, number in zip(cut.varied, recipe.variants, strict=True):
         _lose_ways(loss, moment, slot, number, lost)
-    return f"power@{recipe.done}-{lost.text()}"
+    return lost
 
 
 def recipe_of(loss: PowerLoss, state_id: str) -> Recipe:
@@ -118,7 +124,7 @@ def recipe_of(loss: PowerLoss, state_id: str) -> Recipe:
     variants = tuple(slot.count - 1 if lost is None else _way(loss, moment, slot, lost) for slot in cut.varied)
     total = sum(slot.term(way) for slot, way in zip(cut.varied, variants, strict=True))
     recipe = Recipe(done, number, variants, (cut.fixed + loss.outside(done) + total) & shapes.MASK)
-    if id_of(loss, recipe) != state_id:
+    if state_id not in (id_of(loss, recipe), id_of(loss, recipe, spelled=True)):
         text = f"{state_id} is no state of this recording under {loss.profile}; the nearest is {id_of(loss, recipe)}"
         raise UsageError(text)
     return recipe

@@ -1,14 +1,13 @@
 """Crash states: what one fault may leave, as a tree, the outside world's record, and the acks given.
 
-A state's id is a recipe (``kill@7``, ``kill@7+4096``), so that it means the same on every machine;
-:func:`state_of` follows it. Its digest is the hash of tree, effects and acks: states with equal
-digests cannot be told apart by any recovery, and are judged once.
+A state's id is a recipe (``kill@7``, ``kill@7+4096``, ``power@9-3``), so that it means the same on
+every machine; :mod:`crashlab.crash.ids` follows it. Its digest is the hash of tree, effects and acks:
+states with equal digests cannot be told apart by any recovery, and are judged once.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,9 +16,8 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
+    from crashlab.crash.power import Recipe
     from crashlab.tree import Tree
-
-_KILL = re.compile(r"kill@(?P<done>\d+)(?:\+(?P<cut>\d+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +25,8 @@ class CrashState:
     """One directory that a fault may leave, and what happened outside before it.
 
     ``done`` ops were completed. Where ``cut_bytes`` is set, op ``done + 1`` was in flight and that
-    many of its bytes are there.
+    many of its bytes are there. A power loss names the ``profile`` that allows the state, and its
+    ``recipe`` there.
     """
 
     id: str
@@ -36,6 +35,8 @@ class CrashState:
     tree: Tree
     done: int
     cut_bytes: int | None = None
+    profile: str = ""
+    recipe: Recipe | None = None
 
     @property
     def last_op(self) -> int:
@@ -108,25 +109,3 @@ def prefixes_of(trace: t.Trace) -> Prefixes:
     if _last is None or _last.trace is not trace:
         _last = Prefixes(trace)
     return _last
-
-
-def state_of(trace: t.Trace, state_id: str) -> CrashState:
-    """Follow the recipe ``state_id``. Raises UsageError where it is none, or not one of this trace.
-
-    >>> from crashlab.tree import Tree
-    >>> state_of(t.Trace(root="/r", base=Tree.empty(), ops=()), "kill@0").done
-    0
-    """
-    match = _KILL.fullmatch(state_id)
-    if match is None:
-        text = f"{state_id!r} is no state id that this version knows; expected kill@7 or kill@7+4096"
-        raise UsageError(text)
-    number, cut_bytes = int(match["done"]), match["cut"]
-    if number > len(trace.ops) or (cut_bytes is not None and number < 1):
-        text = (
-            f"no op {number} in this recording ({len(trace.ops)} ops): {state_id} comes from another program, "
-            f"value or runtime version. Use the stored run: crashlab replay {state_id} --run .crashlab/runs/…"
-        )
-        raise UsageError(text)
-    prefixes = prefixes_of(trace)
-    return prefixes.killed(number) if cut_bytes is None else prefixes.killed(number - 1, int(cut_bytes))

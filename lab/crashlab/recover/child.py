@@ -35,6 +35,7 @@ from crashlab.recover import travel, wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from crashlab.live.on_disk import DiskGate
     from crashlab.subject import AnySubject
 
 TEXT_LIMIT_BYTES = 1 << 16
@@ -47,8 +48,9 @@ LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 class Job:
     """What one process is to do, in forms that JSON and marshal have.
 
-    ``step`` is None for the recorded run, and ``kill`` is ``[op, byte]`` or None; ``effects`` are those
-    of the outside world's record so far.
+    ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, and ``disk`` the control
+    socket of a real disk below the root and a seed, or None; ``effects`` are those of the outside
+    world's record so far.
     """
 
     step: dict[str, Any] | None = None
@@ -56,6 +58,7 @@ class Job:
     acked: Sequence[Any] = ()
     expected: Any = None
     kill: Sequence[int] | None = None
+    disk: Sequence[Any] | None = None
     stop_after_acks: int | None = None
     numbers: Sequence[Sequence[int]] = ()
     outside: Sequence[str] = ()
@@ -141,12 +144,18 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
     pipe = prepared.pipe
-    gate = None if job.kill is None else KillGate(*job.kill)
+    gate: KillGate | DiskGate | None = None if job.kill is None else KillGate(*job.kill)
+    emit = pipe.op
+    if job.disk is not None:
+        from crashlab.live import on_disk  # noqa: PLC0415 - only these runs need it
+
+        gate = on_disk.DiskGate(*job.disk, prepared.root, pipe.op)
+        emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
     lab = Lab(prepared.directory, sink)
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
-    RECORDER.start(root=prepared.root, numbers=numbers, emit=pipe.op, gate=gate, outside=job.outside)
+    RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
     code = _answer(pipe, lambda: workload.record(prepared.subject, lab, sink))
     _finish()
     if gate is not None:

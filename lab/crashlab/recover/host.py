@@ -91,16 +91,20 @@ class Host:
 
     # --- what a caller asks --------------------------------------------------------------------
 
-    def record(self, *, kill: tuple[int, int] | None = None, timeout_s: float) -> RawRecording:
+    def record(
+        self, *, kill: tuple[int, int] | None = None, disk: Mapping[str, Any] | None = None, timeout_s: float
+    ) -> RawRecording:
         """Run the workload once under the recorder, on an empty place.
 
-        ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``.
+        ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``. ``disk``
+        puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
         """
         self._one_at_a_time()
         if self._recorder is None:
             self._recorder = self._worker("record")
         request = {
             "kill": kill,
+            "disk": disk,
             "timeout_s": timeout_s,
             "stop_after_acks": self.description["stop_after_acks"],
             "outside": self.description["outside"],

@@ -16,6 +16,7 @@ import os
 import sys
 
 from crashlab import directory
+from crashlab.errors import LabError
 from crashlab.tree import Directory, Tree
 
 PLACES = ("dir", "home", "tmp")
@@ -26,8 +27,10 @@ _CLONE_NEWNS = 0x0002_0000
 _CLONE_NEWUSER = 0x1000_0000
 _MS_NOSUID = 2
 _MS_NODEV = 4
+_MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_PRIVATE = 0x4_0000
+_MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x2008_0522
 
 
@@ -87,6 +90,25 @@ def _give_rights_away(library: ctypes.CDLL) -> None:
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     library.capset(ctypes.byref(header), ctypes.byref(nothing))
+
+
+def put_on(root: str, path: str) -> None:
+    """Show the directory ``path``, on another file system, at ``root``. Raises LabError where that is refused."""
+    if sys.platform != "linux" or os.environ.get(NO_NAMESPACE) == "1":
+        text = "a real disk needs a mount namespace, which is switched off or not to be had here"
+        raise LabError(text)
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mount(os.fsencode(path), os.fsencode(root), None, _MS_BIND, None) != 0:
+        text = f"cannot show {path} at {root}: {os.strerror(ctypes.get_errno())}"
+        raise LabError(text)
+
+
+def take_off(root: str) -> None:
+    """Undo :func:`put_on`."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.umount2(os.fsencode(root), _MNT_DETACH) != 0:
+        text = f"cannot take the disk off {root}: {os.strerror(ctypes.get_errno())}"
+        raise LabError(text)
 
 
 def refill(root: str, tree: Tree) -> None:

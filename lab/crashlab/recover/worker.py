@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from crashlab import directory
 from crashlab import trace as t
-from crashlab.crash.states import CrashState, state_of
+from crashlab.crash.ids import state_of
+from crashlab.crash.states import CrashState
 from crashlab.recover import place, sweep, wire
 from crashlab.recover.child import Job
 from crashlab.recover.nursery import LaunchFor, Nursery
@@ -108,11 +109,16 @@ class Worker:
     # --- recording -----------------------------------------------------------------------------
 
     def _record(self, request: Message) -> None:
-        place.refill(self._root, place.base_tree())
+        on_disk = request["disk"]
+        if on_disk is None:
+            place.refill(self._root, place.base_tree())
+        else:
+            place.put_on(self._root, on_disk["path"])
         base, numbers = directory.read_numbered(self._root)
         wire.send(self._control, {"base": base.to_json()})
         job = Job(
             kill=request["kill"],
+            disk=None if on_disk is None else (on_disk["marks"], on_disk["seed"]),
             stop_after_acks=request["stop_after_acks"],
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
@@ -134,6 +140,8 @@ class Worker:
         wire.send(self._control, {"ops": waiting})
         told = {"outside_writes": (), "unseen": (), "threads": 1, **ended.watched}
         last = directory.read(self._root).to_json()
+        if on_disk is not None:
+            place.take_off(self._root)
         wire.send(self._control, {"done": {**ended.form(), **told, "modules": ended.modules, "last": last}})
 
     # --- recovering ----------------------------------------------------------------------------
@@ -141,7 +149,7 @@ class Worker:
     def _recover(self, request: Message) -> Message:
         trace, expected = self._setting.trace, self._setting.expected
         assert trace is not None, "a recovery worker is made after prepare"
-        state = state_of(trace, request["state"])
+        state = _asked_state(trace, request)
         place.refill(self._root, state.tree)
         effects = [t.op_to_json(op) for op in state.effects]
         steps = []
@@ -173,6 +181,14 @@ class Worker:
             for path, _, node in state.tree.walk()
             if isinstance(node, File) and not path.startswith("tmp/") and _bytes(now, path) != node.content.digest
         )
+
+
+def _asked_state(trace: t.Trace, request: Message) -> CrashState:
+    """The state of a request: by its id, or, where no recipe of this trace leads to it, as a whole tree."""
+    if "tree" in request:
+        tree = Tree.from_json(request["tree"])
+        return CrashState(id=request["state"], fault="", trace=trace, tree=tree, done=request["done"])
+    return state_of(trace, request["state"], profile=request["profile"], rebuilt=request["rebuilt"])
 
 
 def _bytes(tree: Tree, path: str) -> str:

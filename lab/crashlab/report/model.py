@@ -67,6 +67,7 @@ UNMEASURED_CODES: tuple[str, ...] = (
     "no-ack",
     "never-recovered",
     "real-kill-disagrees",
+    "real-disk-disagrees",
     "checker-failed",
     "tool-missing",
 )
@@ -78,6 +79,7 @@ CONTROLS: tuple[str, ...] = (
     "empty-load",
     "pinned-path",
     "real-kill",
+    "real-disk",
     "fresh-interpreter",
 )
 
@@ -117,9 +119,14 @@ class TraceInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class FaultCount:
-    """What one fault came to. ``points`` are places in the trace, ``states`` all states, ``distinct``
-    those with a digest of their own, ``inside`` the distinct ones that cut a write; each distinct
-    one is judged once and is one of the four verdicts."""
+    """What one fault came to.
+
+    ``points`` are places in the trace, ``states`` all states of the model, ``reached`` those that were
+    enumerated, ``skipped`` the rest, ``sampled`` the reached ones that were picked by chance.
+    ``distinct`` are those with a digest of their own, ``inside`` the distinct ones that cut a write;
+    each distinct one is judged once and is one of the four verdicts. ``known`` of them had been judged
+    under an earlier fault.
+    """
 
     fault: str
     points: int = 0
@@ -132,6 +139,9 @@ class FaultCount:
     violation: int = 0
     unmeasured: int = 0
     sampled: int = 0
+    reached: int = 0
+    skipped: int = 0
+    known: int = 0
     seconds: float = 0.0
 
 
@@ -239,8 +249,9 @@ class UnmeasuredReason:
 class MatrixRow:
     """One row of the crash matrix: a save point, an effect or a group of ops, in trace order.
 
-    The three cells hold the worst verdict of the states just before it, inside it and just after it:
-    a verdict, or ``""`` where there is no such state; ``kinds`` are the violation kinds in the row.
+    ``before``, ``inside`` and ``after`` hold the worst verdict of a kill just before it, inside it and
+    just after it, ``power`` that of a power loss at or after one of its ops: a verdict, or ``""`` where
+    there is no such state; ``kinds`` are the violation kinds in the row.
     """
 
     place: str
@@ -249,6 +260,7 @@ class MatrixRow:
     before: str = ""
     inside: str = ""
     after: str = ""
+    power: str = ""
     states: int = 0
     kinds: tuple[str, ...] = ()
 

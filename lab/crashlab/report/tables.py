@@ -1,8 +1,9 @@
 """The tables of the terminal view: the crash matrix, the count of each fault, several subjects side by side.
 
 The crash matrix has a row per save point, effect or group of ops, and a cell per place where the crash
-can fall: before it, inside it, after it. A cell shows its worst verdict as a letter and as a colour,
-so that it reads the same without colours. Runs of rows that say the same are folded into one line.
+can fall: a kill before it, inside it, after it, and a loss of power at it. A cell shows its worst
+verdict as a letter and as a colour, so that it reads the same without colours. Runs of rows that say the
+same are folded into one line.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ ROLES: dict[str, str] = {
 
 _PLACE_WIDTH, _OPS_WIDTH = 34, 11
 _FOLD_FROM, _ROWS_AT_MOST = 4, 40
+_COLUMNS = ("before", "inside", "after", "power")
 
 
 def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
@@ -45,25 +47,26 @@ def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
     folded = list(_folded(rows))
     shown = folded[:_ROWS_AT_MOST]
     place = page.columns([row.place for row in shown if not isinstance(row, str)] + ["crash in"], _PLACE_WIDTH)
-    head = f"  {'crash in'.ljust(place)}  {'ops'.ljust(_OPS_WIDTH)}  before  inside  after   states"
-    page.line((head, "label"))
+    columns = [column for column in _COLUMNS if any(getattr(row, column) for row in rows)]
+    head = f"  {'crash in'.ljust(place)}  {'ops'.ljust(_OPS_WIDTH)}" + "".join(f"  {each:^6}" for each in columns)
+    page.line((f"{head}  {'states':>7}", "label"))
     for row in shown:
         if isinstance(row, str):
             page.line("  ", (row, "dim"))
         else:
-            page.line(*_matrix_row(page, row, place))
+            page.line(*_matrix_row(page, row, place, columns))
     if len(folded) > len(shown):
         page.line("  ", (f"… {len(folded) - len(shown)} more lines: crashlab show --json", "dim"))
     page.line("  ", *_key(rows))
 
 
-def _matrix_row(page: Page, row: MatrixRow, place: int) -> list[Part]:
+def _matrix_row(page: Page, row: MatrixRow, place: int, columns: Sequence[str]) -> list[Part]:
     ops = str(row.first_op) if row.first_op == row.last_op else f"{row.first_op}-{row.last_op}"
     cells: list[Part] = ["  ", page.padded(row.place, place), "  ", (page.padded(ops, _OPS_WIDTH), "dim")]
-    for verdict in (row.before, row.inside, row.after):
+    for verdict in (getattr(row, column) for column in columns):
         role = "consistent" if verdict == "consistent" else ROLES.get(verdict, "dim")
         cells += ["  ", (LETTERS.get(verdict, "?").center(6), role)]
-    cells += [f"{row.states:>8,}"]
+    cells += [f"  {row.states:>7,}"]
     if row.kinds:
         cells += ["   ", (", ".join(row.kinds), "fault")]
     return cells
@@ -86,7 +89,7 @@ def _folded(rows: Sequence[MatrixRow]) -> Iterator[MatrixRow | str]:
 
 def _says(row: MatrixRow) -> tuple[object, ...]:
     """What a row has in common with its like: first the words for many of them, then what must be equal."""
-    cells = row.before, row.inside, row.after
+    cells = tuple(getattr(row, column) for column in _COLUMNS)
     if row.kinds or not {*cells} <= {"consistent", ""}:
         return "like the one above", cells, row.kinds
     # A row without a state must never count as consistent: a budget ran out before it, or nobody asked.
@@ -94,7 +97,7 @@ def _says(row: MatrixRow) -> tuple[object, ...]:
 
 
 def _key(rows: Sequence[MatrixRow]) -> list[Part]:
-    used = {verdict for row in rows for verdict in (row.before, row.inside, row.after)}
+    used = {getattr(row, column) for row in rows for column in _COLUMNS}
     parts: list[Part] = []
     for verdict, letter in LETTERS.items():
         if verdict and verdict in used:
@@ -113,7 +116,8 @@ def fault_table(page: Page, faults: Sequence[FaultCount]) -> None:
         [each.points, each.states, each.distinct, each.inside, each.consistent, each.refused, each.violation]
         for each in faults
     ]
-    for name, more in (("unmeasured", [e.unmeasured for e in faults]), ("sampled", [e.sampled for e in faults])):
+    for name in ("unmeasured", "sampled", "skipped"):
+        more = [getattr(each, name) for each in faults]
         if any(more):
             names.append(name)
             values = [[*row, number] for row, number in zip(values, more, strict=True)]

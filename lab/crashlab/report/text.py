@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crashlab.report.model import Control, Finding, Report, SubjectInfo, UnmeasuredReason
 
 _CONTROL_WORDS = {"runs-agree": "two runs agree", "real-kill": "real kills agree"}
-_DETAIL_SAYS_ALL = ("real-kill",)
+_DETAIL_SAYS_ALL = ("real-kill", "real-disk")
 _SHORT_DETAIL = 24
 _HEADLINE_KINDS, _HEADLINE_IDS = 4, 3
 

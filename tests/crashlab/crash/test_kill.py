@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from crashlab import trace as t
+from crashlab.crash.ids import state_of
 from crashlab.crash.kill import cut_points, kill_states
-from crashlab.crash.states import cut, state_of
+from crashlab.crash.states import cut
 from crashlab.errors import UsageError
 from tests.crashlab.traces import ack, call, create, effect, trace_of, write
 

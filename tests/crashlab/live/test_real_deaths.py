@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from crashlab import Subject
 from crashlab import trace as t
 from crashlab.confirm import compare
+from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
-from crashlab.crash.states import state_of
 from crashlab.record.proof import replay_proof
 from crashlab.recover import travel
 from crashlab.recover.host import Host
