@@ -109,6 +109,7 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_lab_options(parser)
     disks = "also lose power on a real file system: ext4, xfs or btrfs (Linux, root)"
     parser.add_argument("--disk", metavar="KIND", help=disks)
+    parser.add_argument("--redundant", action="store_true", help="also tell which barriers (fsync) change nothing")
     parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
     _add_view_options(parser)
 
@@ -141,7 +142,7 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     )
     profiles = "file systems of a power loss: ext4, xfs, btrfs, posix, with options such as ext4[data=journal]"
     parser.add_argument("--profile", metavar="LIST", help=f"{profiles}; default ext4,xfs,btrfs")
-    parser.add_argument("--budget", choices=("quick", "full"), help="how much is tried; default quick")
+    parser.add_argument("--budget", choices=("quick", "full", "brief"), help="how much is tried; default quick")
     parser.add_argument("--seed", type=int, metavar="N", help="chooses the samples; default 0")
     parser.add_argument("--jobs", type=int, metavar="N", help="recoveries at a time; default one per core")
     parser.add_argument("--recorder", choices=("auto", "python"), help="how the run is watched; default auto")

@@ -65,7 +65,7 @@ def demo(options: argparse.Namespace) -> int:
             raise
         text = "the demo checks the agents of longrun, which is not installed here; install crashlab with longrun"
         raise UsageError(text) from error
-    checked = _side_by_side([exhibit.subject for exhibit in exhibits], options)
+    checked = _side_by_side([(exhibit.subject, [f"--faults={exhibit.faults}"]) for exhibit in exhibits], options)
     reports = [each.report for each in checked if each.report is not None]
     _show(reports, options)
     if len(reports) < len(exhibits):  # some had no result at all: their own codes say why
@@ -80,11 +80,12 @@ def demo(options: argparse.Namespace) -> int:
     return UNMEASURED
 
 
-def _side_by_side(subjects: Sequence[str], options: argparse.Namespace) -> list[Checked]:
-    """Check all of them, as many at a time as there are jobs."""
+def _side_by_side(subjects: Sequence[tuple[str, Sequence[str]]], options: argparse.Namespace) -> list[Checked]:
+    """Check all of them, as many at a time as there are jobs, in brief unless another budget is asked for."""
     jobs = resolve(jobs=options.jobs).jobs
-    given = {name: getattr(options, name) for name in ("faults", "profile", "budget", "seed", "recorder", "out")}
-    passed_on = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    names = ("faults", "profile", "budget", "seed", "recorder", "out")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    passed_on = [f"--{name}={value}" for name, value in {"budget": "brief", **given}.items()]
     at_a_time = min(jobs + 1, len(subjects))  # one more than cores: a check also waits, for its own processes
     with Progress(sys.stderr, name="demo", quiet=options.quiet) as progress:
         return check_side_by_side(
@@ -148,8 +149,9 @@ def _check_one(subject: str, options: argparse.Namespace, reports: list[Report])
             seed=options.seed,
             jobs=options.jobs,
             recorder=options.recorder,
-            only=getattr(options, "only", None),
-            disk=getattr(options, "disk", None),
+            only=options.only,
+            disk=options.disk,
+            redundant=options.redundant,
             out=options.out,
             progress=progress,
         )

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import __version__, controls
 from crashlab import trace as t
-from crashlab.advice import advise
+from crashlab.barrier_trials import mending, superfluous
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
-from crashlab.crash.profiles import POSIX, parse_profile
+from crashlab.crash.profiles import parse_profile
 from crashlab.crash.sources import Kills
-from crashlab.crash.states import CrashState
 from crashlab.errors import Unmeasured, UsageError, Violation
 from crashlab.findings import Findings, matrix
 from crashlab.honesty import Honesty
@@ -38,8 +37,9 @@ from crashlab.settings import Asked, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from crashlab.crash.profiles import Profile
     from crashlab.crash.sources import Source
-    from crashlab.crash.power import PowerLoss, Recipe
+    from crashlab.crash.states import CrashState
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
     from crashlab.observation import Step
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 
 FALSE_TRACE = ("real-kill-disagrees", "real-disk-disagrees", "unseen-writer")
 """What shows that the lab computed something false: then it accuses nobody."""
-
-ENUMERATIONS = 60
-"""So many times states are enumerated to find the advice."""
 
 
 def explore(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
@@ -65,6 +62,7 @@ def explore(  # noqa: PLR0913 - the arguments of the public interface, all but o
     recorder: str | None = None,
     only: str | None = None,
     disk: str | None = None,
+    redundant: bool = False,
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> model.Report:
@@ -72,8 +70,9 @@ def explore(  # noqa: PLR0913 - the arguments of the public interface, all but o
 
     ``subject`` is a Store, Log or Subject, or the path ``"module:object"`` of one. ``only`` judges one
     state by its id. ``disk`` (``"ext4"``, ``"xfs"``, ``"btrfs"``; Linux, root) tries power losses on a real
-    file system too. ``progress(phase, done, total)`` is called as work goes on. Raises UsageError
-    only; a violation or an unmeasured result is in the report.
+    file system too. ``redundant`` tells which of the subject's barriers change nothing.
+    ``progress(phase, done, total)`` is called as work goes on. Raises UsageError only; a violation or an
+    unmeasured result is in the report.
     """
     asked = resolve(
         faults=faults,
@@ -85,6 +84,7 @@ def explore(  # noqa: PLR0913 - the arguments of the public interface, all but o
         recorder=recorder,
         only=only,
         disk=disk,
+        redundant=redundant,
         out=out,
     )
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
@@ -103,6 +103,7 @@ def check(  # noqa: PLR0913 - the arguments of the public interface, all but one
     recorder: str | None = None,
     only: str | None = None,
     disk: str | None = None,
+    redundant: bool = False,
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> model.Report:
@@ -122,6 +123,7 @@ def check(  # noqa: PLR0913 - the arguments of the public interface, all but one
         recorder=recorder,
         only=only,
         disk=disk,
+        redundant=redundant,
         out=out,
         progress=progress,
     )
@@ -178,8 +180,10 @@ class _Exploration:
         if not recorded.usable:
             return self._report(recorded, [], (), ())
         places = Places(trace)
-        losses = self._losses(recorded.reference) if self._asked.asks("power") or self._asked.disk else None
-        findings = Findings(places, losses)
+        losses = self._losses(recorded.reference) if self._asked.asks("power") else None
+        # What is seen on a real disk is named by that disk's own profile, whether or not it was asked for.
+        disk = [] if self._asked.disk is None else [parse_profile(self._asked.disk)]
+        findings = Findings(places, self._losses(recorded.reference, *disk) if disk else losses)
         rounds: list[Round] = []
         for fault in faults_of(self._asked):
             tried = self._round(recorded.reference, fault, rounds, losses)
@@ -194,6 +198,8 @@ class _Exploration:
         counts = [tried.count() for tried in rounds]
         if self._asked.disk is not None and self._asked.only is None:
             counts.append(self._on_disk(recorded.reference, self._asked.disk, findings))
+        if self._asked.redundant and self._asked.only is None:
+            self._notes += superfluous(recorded.reference, self._asked, rounds)
         found = findings.finish(recorded.reference, self._advice(recorded.reference, rounds))
         return self._report(recorded, counts, rows, found)
 
@@ -210,26 +216,15 @@ class _Exploration:
         return trial.count()
 
     def _advice(self, reference: Reference, rounds: Sequence[Round]) -> tuple[str, ...]:
-        """Which barriers mend what power losses broke, on the weakest profile too, so that it holds elsewhere."""
-        tried = next((each for each in rounds if each.fault == "power" and any(each.failing.values())), None)
-        if tried is None or self._asked.only is not None:
+        if self._asked.only is not None:
             return ()
         self._progress("advice", 0, 1)
-        advice = advise(
-            reference.trace,
-            {str(profile): profile for profile in (*self._asked.profiles, POSIX)}.values(),
-            tried.failing.get,
-            bound=self._asked.bound,
-            seed=self._asked.seed,
-            rebuilt=reference.rebuilt,
-            limit=ENUMERATIONS,
-            judge=partial(_fails, tried, reference),
-        )
-        return advice.lines()
+        return mending(reference, self._asked, rounds)
 
-    def _losses(self, reference: Reference) -> Losses:
+    def _losses(self, reference: Reference, *more: Profile) -> Losses:
         asked = self._asked
-        return Losses(reference.trace, asked.profiles, bound=asked.bound, seed=asked.seed, rebuilt=reference.rebuilt)
+        profiles = tuple({str(profile): profile for profile in (*asked.profiles, *more)}.values())
+        return Losses(reference.trace, profiles, bound=asked.bound, seed=asked.seed, rebuilt=reference.rebuilt)
 
     def _round(
         self, reference: Reference, fault: FaultRequest, earlier: Sequence[Round], losses: Losses | None
@@ -325,15 +320,6 @@ def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:
         text = f"{asked.only!r} belongs to none of the faults asked for ({', '.join(map(str, asked.faults))})"
         raise UsageError(text)
     return chosen
-
-
-def _fails(tried: Round, reference: Reference, trace: t.Trace, loss: PowerLoss, recipe: Recipe) -> bool:
-    """Whether a state of ``trace``, which has other barriers than the recorded one, is a violation."""
-    told = sum(isinstance(op, t.BARRIERS) for op in trace.ops[: recipe.done])
-    steps = [op.n for op in reference.trace.ops if not isinstance(op, t.BARRIERS)]
-    done = steps[recipe.done - told - 1] if recipe.done > told else 0
-    name = f"power@{done} with barriers, {recipe.digest:x}"
-    return tried.fails(CrashState(id=name, fault="power", trace=reference.trace, tree=loss.tree(recipe), done=done))
 
 
 def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:

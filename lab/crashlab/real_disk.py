@@ -107,9 +107,7 @@ class DiskTrial:
                 with Host(self._subject, jobs=self._asked.jobs) as host:
                     yield from self._one_run(disk, host, run, seen)
 
-    def _one_run(
-        self, disk: RealDisk, host: Host, run: Run, seen: set[str]
-    ) -> Iterator[tuple[Judgement, Answer]]:
+    def _one_run(self, disk: RealDisk, host: Host, run: Run, seen: set[str]) -> Iterator[tuple[Judgement, Answer]]:
         reference = self._recorded(disk, host, run)
         if reference is None:
             return
@@ -120,7 +118,9 @@ class DiskTrial:
         for text in source.outside[:1]:
             self._doubt("real-disk-disagrees", f"{self._kind}: {text}", "Please report this: the model is wrong here.")
         host.prepare(reference.trace, expected=reference.end)
-        losses = Losses(reference.trace, [parse_profile(self._kind)], bound=self._asked.bound, rebuilt=reference.rebuilt)
+        losses = Losses(
+            reference.trace, [parse_profile(self._kind)], bound=self._asked.bound, rebuilt=reference.rebuilt
+        )
         honesty = Honesty(reference.trace, kill_states(reference.trace), losses)
         tried = Round(host, self._asked, reference, FaultRequest("power"), source=source, honesty=honesty)
         known: dict[str, CrashState] = {}
@@ -148,7 +148,9 @@ class DiskTrial:
         trace = t.Trace(root=recording.root, base=base, ops=recording.ops, threads=recording.threads)
         wanted = [op.KIND for op in self._reference.trace.ops]
         if recording.how != self._ended or [op.KIND for op in trace.ops] != wanted:
-            text = f"on the {self._kind} disk the run ended by {recording.how} after {len(trace.ops)} ops, not as before."
+            text = (
+                f"on the {self._kind} disk the run ended by {recording.how} after {len(trace.ops)} ops, not as before."
+            )
             self._doubt("runs-differ", text, "Look at what the program does otherwise there: crashlab doctor.")
             return None
         return replace(self._reference, trace=trace)

@@ -58,8 +58,8 @@ def addressed(state: CrashState, reference: Reference) -> dict[str, Any]:
     return {"state": state.id, "profile": state.profile or None, "rebuilt": reference.rebuilt}
 
 
-MOMENTS_IN_DEPTH, FAILING_IN_PASSING = 8, 2
-"""After so many moments full of failing states, so many failing ones are enough at each further moment."""
+MOMENTS_IN_DEPTH, FAILING_IN_PASSING, MOMENTS_AT_ALL = 8, 2, 32
+"""After the failing states of so many full moments, so many are enough at each further one; then none."""
 
 
 class Spot(NamedTuple):
@@ -221,7 +221,7 @@ class Round:
             if self._is_enough(state.done):
                 self._left_out += 1
                 continue
-            together = self._together and len(self._distinct) % OWN_PROCESS_EVERY != 0
+            together = self._together and len(self._distinct) % OWN_PROCESS_EVERY != 0 and not self._mostly_fails
             self._distinct.add(state.digest)
             self._inside += state.cut_bytes is not None
             if state.digest in self._consistent:
@@ -239,12 +239,17 @@ class Round:
             self._cut_short = f"the budget of {budget.time_s:g} s is used up"
         return bool(self._cut_short)
 
+    @property
+    def _mostly_fails(self) -> bool:
+        """Whether a process of its own, which a failing state needs anyway, is the shorter way."""
+        return self._failed.total() > max(len(self.judged) // 2, FAILING_IN_PASSING)
+
     def _is_enough(self, moment: int) -> bool:
         """Whether so many states of a moment failed that its others would tell no more; fewer, once many have."""
-        limit = self._asked.budget.violations
-        if self._failed.total() >= limit * MOMENTS_IN_DEPTH:
+        limit, failed = self._asked.budget.violations, self._failed.total()
+        if failed >= limit * MOMENTS_IN_DEPTH:
             limit = min(limit, FAILING_IN_PASSING)
-        return self._failed[moment] >= limit
+        return self._failed[moment] >= limit or failed >= self._asked.budget.violations * MOMENTS_AT_ALL
 
     def _look_for_gaps(self, total: int) -> None:
         """What is missing to a whole result is a reason against a pass."""

@@ -36,6 +36,7 @@ class Asked:
     recorder: str = "auto"
     only: str | None = None
     disk: str | None = None
+    redundant: bool = False
     out: Path = field(default_factory=lambda: Path(".crashlab"))
 
     def asks(self, fault: str) -> bool:
@@ -80,6 +81,7 @@ def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by ke
     recorder: str | None = None,
     only: str | None = None,
     disk: str | None = None,
+    redundant: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> Asked:
     """Resolve the arguments. Raises UsageError for a value that means nothing."""
@@ -102,6 +104,7 @@ def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by ke
         recorder=recorder or "auto",
         only=only,
         disk=_disk(disk),
+        redundant=redundant,
         out=Path(out if out is not None else environment.get("CRASHLAB_OUT", ".crashlab")),
     )
 

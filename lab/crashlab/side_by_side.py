@@ -44,13 +44,13 @@ class _Running:
 
 
 def check_side_by_side(
-    subjects: Sequence[str],
+    subjects: Sequence[tuple[str, Sequence[str]]],
     options: Sequence[str],
     *,
     at_a_time: int,
     progress: Callable[[str, int, int], None],
 ) -> list[Checked]:
-    """Check every subject with these command line options; the results in the order of ``subjects``.
+    """Check every subject with its own command line options and these; the results in the order of ``subjects``.
 
     The last is started first: a list goes from the simple to the long, and a long one at the end would
     leave the other cores idle.
@@ -61,7 +61,8 @@ def check_side_by_side(
     try:
         while waiting or running:
             while waiting and len(running) < at_a_time:
-                running.append(_start(waiting.pop(), options))
+                subject, own = waiting.pop()
+                running.append(_start(subject, [*own, *options]))
             _wait(running[0].process)
             for each in [each for each in running if each.process.poll() is not None]:
                 running.remove(each)
@@ -70,7 +71,7 @@ def check_side_by_side(
     except BaseException:
         _interrupt(running)
         raise
-    return [done[subject] for subject in subjects]
+    return [done[subject] for subject, _ in subjects]
 
 
 def _start(subject: str, options: Sequence[str]) -> _Running:

@@ -162,14 +162,14 @@ class Budget:
 
     @staticmethod
     def of(budget: str | Budget | None) -> Budget:
-        """``"quick"``, ``"full"`` or a Budget. Raises UsageError for another name."""
+        """``"quick"``, ``"full"``, ``"brief"`` or a Budget. Raises UsageError for another name."""
         if isinstance(budget, Budget):
             return budget
-        if budget in (None, "quick"):
+        if budget is None:
             return QUICK
-        if budget == "full":
-            return FULL
-        text = f"unknown budget {budget!r}: pass 'quick', 'full' or a Budget"
+        if budget in BUDGETS:
+            return BUDGETS[budget]
+        text = f"unknown budget {budget!r}: pass 'quick', 'full', 'brief' or a Budget"
         raise UsageError(text)
 
 
@@ -185,3 +185,6 @@ FULL = Budget(
     real_kills=200,
     images=8_000,
 )
+BRIEF = Budget(states=2_000, subset=2, sample=0, violations=2, real_kills=4, images=100)
+BUDGETS = {"quick": QUICK, "full": FULL, "brief": BRIEF}
+"""By name; ``brief`` is a first look, as the demonstration takes it."""

@@ -6,16 +6,18 @@ from typing import NamedTuple
 
 
 class Exhibit(NamedTuple):
-    """A subject by its import path, and the kind of violation that it shows; "" for none at all."""
+    """A subject by its import path, the kind of violation that it shows ("" for none), and the faults that show it."""
 
     subject: str
     kind: str
+    faults: str = "kill"
 
 
 DEMO: tuple[Exhibit, ...] = (
     Exhibit("longrun.checkpoint.naive_in_place:subject", "stuck"),
     Exhibit("longrun.checkpoint.naive_b_only:subject", "duplicate-effect"),
     Exhibit("longrun.resume.naive_drop_call:subject", "duplicate-effect"),
-    Exhibit("longrun.checkpoint.correct:subject", ""),
+    Exhibit("longrun.checkpoint.naive_no_fsync:subject", "stuck", "kill,power"),
+    Exhibit("longrun.checkpoint.correct:subject", "", "kill,power"),
     Exhibit("longrun.checkpoint.correct:subject_hasty", ""),
 )

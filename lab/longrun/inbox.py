@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_SEED = 0
-BODY_BYTES = 9_200
+BODY_BYTES = 1_300
 """So long that the last checkpoint has ten pages, and a kill about 190 places inside one."""
 SHORT_BODY_BYTES = 600
 """Enough for a checkpoint of more than one page; a naive agent shows its fault sooner on less."""

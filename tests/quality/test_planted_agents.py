@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashlab import Budget, Subject, explore
-from longrun.checkpoint import correct, naive_b_only, naive_in_place
+from longrun.checkpoint import (
+    correct,
+    naive_b_only,
+    naive_fsync_after_rename,
+    naive_fsync_wrong_file,
+    naive_in_place,
+    naive_no_dirsync,
+    naive_no_fsync,
+)
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
 from longrun.subjects import describe
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from longrun.harness import Harness
 
 FAST = Budget(real_kills=2)
+BRIEF = Budget(real_kills=1, subset=2, violations=2)
 NAIVE: dict[str, tuple[ModuleType, str, Harness]] = {
     "in place": (naive_in_place, "stuck", replace(naive_in_place.HARNESS, save=correct.save)),
     "B only": (
@@ -39,7 +48,18 @@ NAIVE: dict[str, tuple[ModuleType, str, Harness]] = {
         replace(naive_drop_call.HARNESS, reopen=reconcile.reopen),
     ),
 }
-"""Per naive module: the kind it must be found by, and its harness with the one fault mended."""
+"""Per naive module: the kind it must be found by, and its harness with the one fault mended. Kills show them."""
+
+LOSING: dict[str, tuple[ModuleType, str, str]] = {
+    "no fsync": (naive_no_fsync, "stuck", "ext4,xfs"),
+    "no fsync of the directory": (naive_no_dirsync, "duplicate-effect", "ext4,xfs"),
+    "fsync of the wrong file": (naive_fsync_wrong_file, "stuck", "xfs"),
+    "fsync after the rename": (naive_fsync_after_rename, "stuck", "xfs"),
+}
+"""Per naive module that only a power loss finds out: the kind, and file systems that show it.
+
+The mended one is the correct agent: its save is the one piece in which they differ.
+"""
 
 
 def kinds(report: Report) -> set[str]:
@@ -51,7 +71,7 @@ def kinds(report: Report) -> set[str]:
 def test_the_fault_is_found_by_its_kind(fault: str, tmp_path: Path) -> None:
     """The naive module is a violation of the stated kind, and of nothing graver."""
     module, kind, _ = NAIVE[fault]
-    report = explore(f"{module.__name__}:subject", out=tmp_path, budget=FAST)
+    report = explore(f"{module.__name__}:subject", faults="kill", out=tmp_path, budget=FAST)
     assert report.verdict == "violation"
     assert report.findings[0].kind == kind, str(report)
     assert not report.unmeasured
@@ -61,16 +81,31 @@ def test_the_fault_is_found_by_its_kind(fault: str, tmp_path: Path) -> None:
 def test_mended_it_is_clean(fault: str, tmp_path: Path) -> None:
     """With its one piece put right the same harness passes every state."""
     _, _, mended = NAIVE[fault]
-    report = explore(describe(mended, name="mended", body_bytes=SHORT_BODY_BYTES), out=tmp_path, budget=FAST)
+    subject = describe(mended, name="mended", body_bytes=SHORT_BODY_BYTES)
+    report = explore(subject, faults="kill", out=tmp_path, budget=FAST)
     assert report.verdict == "consistent", str(report)
 
 
 def test_a_half_file_is_what_is_found_in_place(tmp_path: Path) -> None:
     """States inside the write, with the first pages there, are among the stuck ones."""
-    report = explore("longrun.checkpoint.naive_in_place:subject", out=tmp_path, budget=FAST)
+    report = explore("longrun.checkpoint.naive_in_place:subject", faults="kill", out=tmp_path, budget=FAST)
     cut = [finding for finding in report.findings for each in (finding.id, *finding.same) if "+" in each]
     assert cut
     assert kinds(report) == {"stuck"}
+
+
+@pytest.mark.parametrize("fault", LOSING)
+def test_a_missing_sync_is_found_by_power_losses_alone(fault: str, tmp_path: Path) -> None:
+    """Kills find nothing at all; a power loss finds the stated kind, and the advice names a sync of the right thing."""
+    module, kind, profile = LOSING[fault]
+    path = f"{module.__name__}:subject"
+    report = explore(path, faults="kill,power", profile=profile, out=tmp_path, budget=BRIEF)
+    kill, power = report.faults
+    assert (kill.violation, power.violation > 0) == (0, True), str(report)
+    assert (report.verdict, report.findings[0].kind) == ("violation", kind), str(report)
+    wanted = "fsync the directory of checkpoint.json" if module is naive_no_dirsync else "fsync checkpoint.json."
+    assert report.findings[0].advice[0].startswith(wanted)
+    assert {each.partition("[")[0] for finding in report.findings for each in finding.profiles} <= {"ext4", "xfs"}
 
 
 @pytest.mark.parametrize("fault", NAIVE)
@@ -83,18 +118,20 @@ def test_a_renamed_copy_is_found_just_the_same(fault: str, tmp_path: Path, monke
     assert "naive" not in text
     (tmp_path / "plain_agent.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    report = explore("plain_agent:subject", out=tmp_path / "out", budget=FAST)
+    report = explore("plain_agent:subject", faults="kill", out=tmp_path / "out", budget=FAST)
     assert kind in kinds(report), str(report)
 
 
 @pytest.mark.parametrize("name", ["subject", "subject_hasty"])
 def test_the_correct_agent_is_clean_and_widely_tried(name: str, tmp_path: Path) -> None:
-    """Both personas: no violation, nothing unmeasured, over the promised number of states."""
-    report = explore(f"longrun.checkpoint.correct:{name}", out=tmp_path)
+    """Both personas, kills and power losses of every profile: no violation, nothing unmeasured, as many as promised."""
+    profile = "ext4,xfs,btrfs,posix" if name == "subject" else "posix"
+    report = explore(f"longrun.checkpoint.correct:{name}", profile=profile, out=tmp_path)
     assert report.verdict == "consistent", str(report)
     assert not report.unmeasured
-    [fault] = report.faults
-    assert (fault.distinct > 300, fault.inside >= 30) == (True, True)
+    kill, power = report.faults
+    assert kill.judged + power.judged - power.known > 300
+    assert kill.inside >= 30
     assert (report.trace.acks >= 20, report.trace.effects >= 8) == (True, True)
     assert all(control.passed for control in report.controls)
 
@@ -103,7 +140,12 @@ def test_another_inbox_comes_out_the_same(tmp_path: Path) -> None:
     """Neither fault nor cure hangs on the one inbox of the demonstration."""
     for seed in (3, 11):
         reports = [
-            explore(describe(harness, name="agent", seed=seed, body_bytes=SHORT_BODY_BYTES), out=tmp_path, budget=FAST)
+            explore(
+                describe(harness, name="agent", seed=seed, body_bytes=SHORT_BODY_BYTES),
+                faults="kill",
+                out=tmp_path,
+                budget=FAST,
+            )
             for harness in (correct.HARNESS, naive_b_only.HARNESS)
         ]
         good, bad = reports
@@ -114,5 +156,6 @@ def test_no_naive_module_is_forgotten() -> None:
     """Every naive module of the agent stands in this test."""
     folder = Path(correct.__file__).parents[1]
     found = {path.stem for path in folder.rglob("naive_*.py")}
-    assert found == {module.__name__.rpartition(".")[2] for module, _, _ in NAIVE.values()}
-    assert all(isinstance(module.subject, Subject) for module, _, _ in NAIVE.values())
+    modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values())]
+    assert found == {module.__name__.rpartition(".")[2] for module in modules}
+    assert all(isinstance(module.subject, Subject) for module in modules)

@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from crashlab.crash.losses import losses_of
-from crashlab.crash.profiles import parse_profiles
-from crashlab.crash.shapes import REBUILT
 from crashlab.crash.states import CrashState, prefixes_of
 from crashlab.errors import UsageError
 
@@ -25,7 +22,7 @@ _POWER = re.compile(r"power@(?P<done>\d+)(?:-.+)?")
 
 
 def state_of(
-    trace: t.Trace, state_id: str, *, profile: str | None = None, rebuilt: Sequence[str] = REBUILT
+    trace: t.Trace, state_id: str, *, profile: str | None = None, rebuilt: Sequence[str] = ("*-shm",)
 ) -> CrashState:
     """Follow the recipe ``state_id``. Raises UsageError where it is none, or not one of this trace.
 
@@ -49,6 +46,10 @@ def state_of(
         )
         raise UsageError(text)
     if kill is None:
+        # Every process that is forked to judge would carry what these modules need.
+        from crashlab.crash.losses import losses_of  # noqa: PLC0415 - see above
+        from crashlab.crash.profiles import parse_profiles  # noqa: PLC0415 - see above
+
         return losses_of(trace, parse_profiles(profile), tuple(rebuilt)).one(state_id)
     prefixes = prefixes_of(trace)
     return prefixes.killed(number) if kill["cut"] is None else prefixes.killed(number - 1, int(kill["cut"]))

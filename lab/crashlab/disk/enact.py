@@ -273,22 +273,24 @@ def judge(  # noqa: PLR0913 - each is one bound, by name
 ) -> Verdict:
     """Hold the images of the run that was just enacted against ``profile``, by default the disk's own.
 
-    ``per_moment`` images at each place of the log, ``most`` altogether. Two images that show one tree
-    at one moment are judged once.
+    ``per_moment`` images at each place of the log, ``most`` altogether. An image that stands for two
+    moments is mounted once; two images that show one tree at one moment are judged once.
     """
     kept = parse_profile(profile or disk.kind) if isinstance(profile, (str, type(None))) else profile
     cuts, log, verdict = cuts_of(trace, kept), disk.log(), Verdict()
+    shown: dict[Image, Tree] = {}
     for position, moment in moments(log):
         for image in images(log, position, seed=seed, count=per_moment, torn=torn):
-            if verdict.images >= most:
-                return verdict
-            tree = visible(disk.tree(image))
-            verdict.images += 1
+            if image not in shown:
+                if verdict.images >= most:
+                    return verdict
+                shown[image] = visible(disk.tree(image))
+                verdict.images += 1
+            tree = shown[image]
             verdict.trees.setdefault(tree.digest, tree)
-            if (moment, tree.digest) not in verdict.judged:
-                verdict.judged.add((moment, tree.digest))
-                if not within(cuts, moment, tree):
-                    verdict.outside.append(Outside(image, moment, tree))
+            verdict.judged[moment, tree.digest] += 1
+            if verdict.judged[moment, tree.digest] == 1 and not within(cuts, moment, tree):
+                verdict.outside.append(Outside(image, moment, tree))
     return verdict
 
 

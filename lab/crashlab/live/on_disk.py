@@ -39,7 +39,7 @@ class DiskGate:
         self._library = ctypes.CDLL(None, use_errno=True)
         self._root = os.fsencode(root)
         self._chooser = random.Random(f"on disk {seed}")  # noqa: S311 - a seeded choice, no secret
-        self._own = {entry for entry in os.listdir("/proc/self/fd")}
+        self._own = set(os.listdir("/proc/self/fd"))
 
     def before(self, n: int) -> None:
         """Op ``n`` is about to start."""

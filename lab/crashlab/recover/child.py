@@ -58,7 +58,7 @@ class Job:
     acked: Sequence[Any] = ()
     expected: Any = None
     kill: Sequence[int] | None = None
-    disk: Sequence[Any] | None = None
+    disk: tuple[str, int] | None = None
     stop_after_acks: int | None = None
     numbers: Sequence[Sequence[int]] = ()
     outside: Sequence[str] = ()
@@ -149,7 +149,8 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     if job.disk is not None:
         from crashlab.live import on_disk  # noqa: PLC0415 - only these runs need it
 
-        gate = on_disk.DiskGate(*job.disk, prepared.root, pipe.op)
+        socket, seed = job.disk
+        gate = on_disk.DiskGate(socket, seed, prepared.root, pipe.op)
         emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
     lab = Lab(prepared.directory, sink)

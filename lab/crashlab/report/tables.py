@@ -37,6 +37,7 @@ ROLES: dict[str, str] = {
 
 _PLACE_WIDTH, _OPS_WIDTH = 34, 11
 _FOLD_FROM, _ROWS_AT_MOST = 4, 40
+_CELL_WIDTH = 7
 _COLUMNS = ("before", "inside", "after", "power")
 
 
@@ -144,19 +145,32 @@ def _column(name: str) -> int:
 
 
 def comparison(page: Page, reports: Sequence[Report]) -> None:
-    """Add one line per subject: verdict, states, cuts, time, and its findings by kind."""
+    """Add one line per subject: verdict, per fault its worst verdict and how many states, time, findings by kind."""
     name = max(page.columns([report.subject.name for report in reports], 40), len("subject"))
-    page.line((f"{'subject'.ljust(name)}  verdict     {'states':>6}  {'cuts':>5}  {'time':>8}  findings", "label"))
+    faults = list(dict.fromkeys(each.fault for report in reports for each in report.faults))
+    widths = {fault: max(len(fault), _CELL_WIDTH) for fault in faults}
+    heads = "".join(f"  {fault:>{widths[fault]}}" for fault in faults)
+    page.line((f"{'subject'.ljust(name)}  verdict   {heads}  {'cuts':>5}  {'time':>7}  findings", "label"))
     for report in reports:
-        states = sum(each.judged for each in report.faults)
-        cuts = sum(each.inside for each in report.faults)
+        counts = {each.fault: each for each in report.faults}
+        cells = [_fault_cell(counts.get(fault), widths[fault]) for fault in faults]
         page.line(
             page.padded(report.subject.name, name),
             "  ",
             (WORDS[report.verdict].ljust(10), ROLES[report.verdict]),
-            f"  {states:>6,}  {cuts:>5,}  {duration(report.seconds):>8}  ",
+            *cells,
+            f"  {sum(each.inside for each in report.faults):>5,}  {duration(report.seconds):>7}  ",
             (_by_kind(report), "fault" if report.findings else "dim"),
         )
+
+
+def _fault_cell(count_of: FaultCount | None, width: int) -> Part:
+    """The worst verdict of one fault as a letter, and how many states were judged."""
+    if count_of is None:
+        return "  " + " " * width
+    worst = next((name for name in ("violation", "unmeasured", "refused", "consistent") if getattr(count_of, name)), "")
+    text = f"{LETTERS[worst]} {count_of.judged:,}".rjust(width)
+    return f"  {text}", ROLES["consistent"] if worst == "consistent" else ROLES.get(worst, "dim")
 
 
 def _by_kind(report: Report) -> str:

@@ -80,14 +80,14 @@ def _draw_pass(page: Page, report: Report) -> None:
     text = f"{report.subject.name}: {claim}"
     page.paragraph(text, first=((WORDS["consistent"], "pass"), "  "), role="strong")
     _draw_tried(page, report)
-    judged = sum(each.judged for each in report.faults)
+    judged = _judged(report)
     times = "once" if judged == 1 else f"{judged:,} times"
     page.line((f"It died {times} and forgot nothing.", "pass"))
 
 
 def _draw_violation(page: Page, report: Report) -> None:
     violations = sum(each.violation for each in report.faults)
-    judged = sum(each.judged for each in report.faults)
+    judged = _judged(report)
     kinds = sorted({finding.kind for finding in report.findings}, key=lambda kind: (gravity(kind), kind))
     names = ", ".join(kinds[:_HEADLINE_KINDS]) + (" and more" if len(kinds) > _HEADLINE_KINDS else "")
     ids = ", ".join(finding.id for finding in report.findings[:_HEADLINE_IDS])
@@ -101,6 +101,11 @@ def _draw_violation(page: Page, report: Report) -> None:
     page.blank()
     _draw_reasons(page, report)
     _draw_tried(page, report, matrix=False)
+
+
+def _judged(report: Report) -> int:
+    """How many states were recovered: one that two faults leave counts once."""
+    return sum(each.judged - each.known for each in report.faults)
 
 
 def _draw_unmeasured(page: Page, report: Report) -> None:
@@ -185,7 +190,8 @@ def bound_words(report: Report) -> str:
         if fault.startswith("kill"):
             parts.append("writes cut at every byte" if "cut=byte" in fault else "writes cut at page ends")
         elif fault.startswith("power"):
-            parts += ["B-without-A", f"cuts at {budget.get('cuts', 'edges')}", f"subsets of {budget.get('subset', 6)}"]
+            whole = 2 ** budget.get("subset", 0)
+            parts.append(f"power losses at each barrier: cuts of the metadata with {whole} variants, larger ones' core")
     sampled = sum(each.sampled for each in report.faults)
     return f"{', '.join(parts)}; {sampled:,} sampled beyond"
 
