@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.crash.marks import last_seen
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import words
 from crashlab.explain import explain
@@ -64,6 +65,16 @@ class Findings:
         group.sizes[judgement.state.id] = _size(judgement.state)
         if _size(judgement.state) < _size(group.judgement.state):
             group.judgement, group.answer = judgement, answer
+
+    def earliest(self) -> list[Judgement]:
+        """Per kind of violation after a power loss, the one at the earliest moment."""
+        shown: dict[str, Judgement] = {}
+        for group in self._groups.values():
+            judgement = group.judgement
+            known = shown.get(judgement.kind)
+            if judgement.state.fault == "power" and (known is None or judgement.state.done < known.state.done):
+                shown[judgement.kind] = judgement
+        return list(shown.values())
 
     def _cause(self, judgement: Judgement) -> str:
         """The effect that went wrong; else why power lost it, or the running line, or the place without its numbers."""
@@ -208,23 +219,28 @@ def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:
 
 def disk_lines(state: CrashState) -> tuple[model.DiskLine, ...]:
     """The surviving files, with the op at which each last changed, in words."""
-    changed: dict[int, int] = {}
-    for op in state.trace.ops[: state.done]:
-        if isinstance(op, t.FileOp) and isinstance(op, (t.Create, t.Write, t.Truncate, t.Allocate)):
-            changed[op.inode] = op.n
     lines = []
     for path, inode, node in state.tree.walk():
         if isinstance(node, Directory) and path in ("dir", "home", "tmp"):
             continue
         size = node.content.size if isinstance(node, File) else 0
         digest = node.content.digest[:12] if isinstance(node, File) else ""
-        words_of = f"as at op {changed[inode]}" if inode in changed else ""
+        words_of = _content_words(state, inode, node) if isinstance(node, File) and node.content.size else ""
         if state.cut_bytes is not None and inode == getattr(state.trace.op(state.last_op), "inode", None):
             words_of = f"cut inside op {state.last_op}"
         lines.append(
             model.DiskLine(path=place_path(path), type=type_name(node), bytes=size, digest=digest, state=words_of)
         )
     return tuple(lines)
+
+
+def _content_words(state: CrashState, inode: int, file: File) -> str:
+    """Since when the file has been like this: ``as at op 6``; or what it is instead."""
+    seen = last_seen(state.trace, inode, file.content, state.done)
+    if seen is None:
+        blank = file.content.size and not any(file.content.read())
+        return "all zeros" if blank else "a mix of old and new"
+    return f"as at op {seen}" if seen else ""
 
 
 def _observed(step: Step) -> model.Observed:

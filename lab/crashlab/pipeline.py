@@ -6,17 +6,12 @@ stay, and per distinct fault the smallest state.
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 import os
-import platform
 import time
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from crashlab import __version__, controls
-from crashlab import trace as t
+from crashlab import controls
 from crashlab.barrier_trials import mending, superfluous
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
@@ -26,6 +21,7 @@ from crashlab.crash.sources import Kills
 from crashlab.errors import Unmeasured, UsageError, Violation
 from crashlab.findings import Findings, matrix
 from crashlab.honesty import Honesty
+from crashlab.outcome import Outcome
 from crashlab.recover import travel
 from crashlab.recover.host import Host
 from crashlab.reference import RECORDED_RUN_FACTOR, Recorded, learn_nothing, record_twice
@@ -39,15 +35,10 @@ if TYPE_CHECKING:
 
     from crashlab.crash.profiles import Profile
     from crashlab.crash.sources import Source
-    from crashlab.crash.states import CrashState
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
     from crashlab.observation import Step
     from crashlab.subject import AnySubject, Budget, Policy
-
-
-FALSE_TRACE = ("real-kill-disagrees", "real-disk-disagrees", "unseen-writer")
-"""What shows that the lab computed something false: then it accuses nobody."""
 
 
 def explore(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
@@ -156,9 +147,7 @@ class _Exploration:
         )
         self._started = time.monotonic()
         self._timeout_s = float(host.description["timeout_s"])
-        self._controls: list[model.Control] = []
-        self._unmeasured: list[model.UnmeasuredReason] = []
-        self._notes: list[str] = []
+        self._outcome = Outcome()
 
     def run(self) -> model.Report:
         """Do it all. The run folder comes first: that it cannot be made must not be found out at the end."""
@@ -173,53 +162,62 @@ class _Exploration:
         self._progress("record", 0, 2)
         recorded = record_twice(self._host)
         trace = recorded.reference.trace
-        if not recorded.usable:
-            return self._report(recorded, [], (), ())
-        self._host.prepare(trace, modules=recorded.modules, expected=recorded.reference.end)
-        recorded = self._learn(recorded)
-        if not recorded.usable:
-            return self._report(recorded, [], (), ())
-        places = Places(trace)
-        losses = self._losses(recorded.reference) if self._asked.asks("power") else None
+        if recorded.usable:
+            self._host.prepare(trace, modules=recorded.modules, expected=recorded.reference.end)
+            recorded = self._learn(recorded)
+        if recorded.usable:
+            self._explore(recorded)
+        return self._outcome.report(
+            recorded, self._host, self._asked, self._subject, self._folder, seconds=time.monotonic() - self._started
+        )
+
+    def _explore(self, recorded: Recorded) -> None:
+        """Every fault that was asked for, the controls, and what follows from all of them."""
+        reference, whole = recorded.reference, self._asked.only is None
+        places = Places(reference.trace)
+        losses = self._losses(reference) if self._asked.asks("power") else None
         # What is seen on a real disk is named by that disk's own profile, whether or not it was asked for.
         disk = [] if self._asked.disk is None else [parse_profile(self._asked.disk)]
-        findings = Findings(places, self._losses(recorded.reference, *disk) if disk else losses)
+        findings = Findings(places, self._losses(reference, *disk) if disk else losses)
+        rounds = self._tried(reference, findings, losses)
+        if whole:
+            self._control(recorded)
+        self._outcome.matrix = matrix([(tried.judged, tried.spots) for tried in rounds], places)
+        self._outcome.counts += [tried.count() for tried in rounds]
+        if whole and self._asked.disk is not None:
+            self._on_disk(reference, self._asked.disk, findings)
+        if whole and self._asked.redundant:
+            self._outcome.notes += superfluous(reference, self._asked, rounds)
+        self._progress("advice", 0, 1)
+        advice = mending(reference, self._asked, rounds) if whole else ()
+        self._outcome.found = findings.finish(reference, advice)
+
+    def _tried(self, reference: Reference, findings: Findings, losses: Losses | None) -> list[Round]:
         rounds: list[Round] = []
         for fault in faults_of(self._asked):
-            tried = self._round(recorded.reference, fault, rounds, losses)
+            tried = self._round(reference, fault, rounds, losses)
             for judgement, answer in tried.judge(partial(self._progress, fault.name)):
                 findings.add(judgement, answer)
+            if tried.left_out and losses is not None:
+                for shown in findings.earliest():
+                    for judgement, answer in tried.smaller(shown.state, shown.kind, losses):
+                        findings.add(judgement, answer)
             rounds.append(tried)
-            self._unmeasured.extend(tried.unmeasured)
-            self._notes.extend(tried.notes)
-        if self._asked.only is None:
-            self._control(recorded)
-        rows = matrix([(tried.judged, tried.spots) for tried in rounds], places)
-        counts = [tried.count() for tried in rounds]
-        if self._asked.disk is not None and self._asked.only is None:
-            counts.append(self._on_disk(recorded.reference, self._asked.disk, findings))
-        if self._asked.redundant and self._asked.only is None:
-            self._notes += superfluous(recorded.reference, self._asked, rounds)
-        found = findings.finish(recorded.reference, self._advice(recorded.reference, rounds))
-        return self._report(recorded, counts, rows, found)
+            self._outcome.unmeasured += tried.unmeasured
+            self._outcome.notes += tried.notes
+        return rounds
 
-    def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> model.FaultCount:
+    def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> None:
         """The same subject on a real disk."""
         from crashlab.real_disk import DiskTrial  # noqa: PLC0415 - few checks want a disk
 
         trial = DiskTrial(self._host.subject, self._asked, reference, kind)
         for judgement, answer in trial.judge(self._progress):
             findings.add(judgement, answer, confirmed="real-disk")
-        self._controls.append(trial.control)
-        self._unmeasured.extend(trial.unmeasured)
-        self._notes.extend(trial.notes)
-        return trial.count()
-
-    def _advice(self, reference: Reference, rounds: Sequence[Round]) -> tuple[str, ...]:
-        if self._asked.only is not None:
-            return ()
-        self._progress("advice", 0, 1)
-        return mending(reference, self._asked, rounds)
+        self._outcome.controls.append(trial.control)
+        self._outcome.unmeasured.extend(trial.unmeasured)
+        self._outcome.notes.extend(trial.notes)
+        self._outcome.counts.append(trial.count())
 
     def _losses(self, reference: Reference, *more: Profile) -> Losses:
         asked = self._asked
@@ -270,44 +268,8 @@ class _Exploration:
             controls.fresh_interpreters(self._host, trace, lambda state_id: self._first(state_id, nothing)),
         ]
         for each in found:
-            self._controls.extend(each.controls)
-            self._unmeasured.extend(each.unmeasured)
-
-    def _report(
-        self,
-        recorded: Recorded,
-        counts: list[model.FaultCount],
-        rows: tuple[model.MatrixRow, ...],
-        found: Sequence[tuple[model.Finding, CrashState]],
-    ) -> model.Report:
-        reasons = (*recorded.unmeasured, *self._unmeasured)
-        checked = (*recorded.controls, *self._controls)
-        # Where the trace itself is not to be believed, what was found on it is no violation.
-        false_trace = any(reason.code in FALSE_TRACE for reason in reasons)
-        verdict: model.Verdict = "violation" if found else "unmeasured" if reasons else "consistent"
-        if false_trace:
-            verdict = "unmeasured"
-        folder = self._folder
-        folder.save_trace(recorded.reference.trace)
-        folder.save_extra("reference.json", _stored(recorded, self._host))
-        report = model.Report(
-            verdict=verdict,
-            subject=self._subject,
-            settings=self._asked.shown(recovery=self._host.mode),
-            versions=versions(),
-            trace=_trace_info(recorded.reference.trace),
-            faults=tuple(counts),
-            controls=checked,
-            findings=tuple(_saved(folder, finding, state) for finding, state in found),
-            unmeasured=reasons,
-            matrix=rows,
-            notes=(*recorded.notes, *self._notes),
-            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            seconds=round(time.monotonic() - self._started, 3),
-            run=str(folder.path),
-        )
-        folder.finish(report)
-        return report
+            self._outcome.controls.extend(each.controls)
+            self._outcome.unmeasured.extend(each.unmeasured)
 
 
 def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:
@@ -320,43 +282,3 @@ def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:
         text = f"{asked.only!r} belongs to none of the faults asked for ({', '.join(map(str, asked.faults))})"
         raise UsageError(text)
     return chosen
-
-
-def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
-    # Always by name: the latest run may soon be another subject's, and then the same id means another state.
-    finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")
-    directory = folder.save_finding(finding, state.tree, stdout=finding.observed.stdout, stderr=finding.observed.stderr)
-    return dataclasses.replace(finding, directory=directory)
-
-
-def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
-    """What a replay needs beside the trace."""
-    reference = recorded.reference
-    return {
-        "subject": host.subject,
-        "modules": list(recorded.modules),
-        "end": reference.end,
-        "ended": reference.ended,
-        "nothing": reference.nothing,
-        "rebuilt": list(reference.rebuilt),
-    }
-
-
-def _trace_info(trace: t.Trace) -> model.TraceInfo:
-    kinds = Counter(type(op) for op in trace.ops)
-    return model.TraceInfo(
-        ops=len(trace.ops),
-        effects=sum(isinstance(op, t.Effect) and op.counted for op in trace.ops),
-        acks=kinds[t.Ack],
-        save_points=kinds[t.SavePoint],
-        digest=trace.digest,
-    )
-
-
-def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
-    return {
-        "crashlab": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }

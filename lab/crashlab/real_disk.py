@@ -130,7 +130,8 @@ class DiskTrial:
                 state = known.get(judgement.state.digest, judgement.state)
                 yield replace(judgement, state=state), answer
         self.rounds.append(tried)
-        self.unmeasured += tried.unmeasured
+        # A later run looks only at what no earlier one showed: that none of this recovered says nothing.
+        self.unmeasured += [reason for reason in tried.unmeasured if reason.code != "never-recovered"]
         self.notes += tried.notes
 
     def _recorded(self, disk: RealDisk, host: Host, run: Run) -> Reference | None:

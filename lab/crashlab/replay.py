@@ -22,7 +22,7 @@ from crashlab.findings import Findings
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
 from crashlab.observation import readable
-from crashlab.pipeline import versions
+from crashlab.outcome import versions
 from crashlab.recover.host import Host
 from crashlab.report import model
 from crashlab.rounds import request

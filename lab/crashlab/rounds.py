@@ -62,6 +62,10 @@ MOMENTS_IN_DEPTH, FAILING_IN_PASSING, MOMENTS_AT_ALL = 8, 2, 32
 """After the failing states of so many full moments, so many are enough at each further one; then none."""
 
 
+TRIED_FOR_SMALLER = 40
+"""So many states are recovered more, to show a fault at an earlier moment than it was first met."""
+
+
 class Spot(NamedTuple):
     """Where a state stands in the trace, for the crash matrix."""
 
@@ -73,7 +77,8 @@ class Spot(NamedTuple):
 
 class Round:
     """One fault on one trace. ``judged`` maps the digest of each state to its verdict and kind, ``failing``
-    the digest of each recipe of a power loss to whether it is a violation.
+    the digest of each recipe of a power loss to whether it is a violation; ``left_out`` counts states that
+    were not tried since enough had failed at their moment.
 
     ``consistent`` are digests of states that came out consistent under another fault with the same
     demands: they are not recovered again.
@@ -96,7 +101,8 @@ class Round:
         self._timeout_s = float(host.description["timeout_s"])
         self._judge = Judge(reference, asked.policy_of(fault.name), honesty)
         self._started = time.monotonic()
-        self._points = self._inside = self._unasked = self._known = self._left_out = 0
+        self._points = self._inside = self._unasked = self._known = 0
+        self.left_out = 0
         self._failed: Counter[int] = Counter()
         self._distinct: set[str] = set()
         self._flying: dict[str, CrashState] = {}
@@ -153,6 +159,22 @@ class Round:
         """Whether one more state is a violation, in processes of its own; it is counted nowhere."""
         request = self._request(state, together=False)
         return any(self._judged(raw)[0].verdict == "violation" for raw in self._host.recover(iter([request])))
+
+    def smaller(self, than: CrashState, kind: str, losses: Losses) -> Iterator[tuple[Judgement, Answer]]:
+        """A violation of the same kind at an earlier moment, if one is among the first that were not tried."""
+        tried = 0
+        for state in losses.simplest():
+            if state.done >= than.done or tried >= TRIED_FOR_SMALLER:
+                return
+            if state.digest in self._distinct:
+                continue
+            tried += 1
+            request = self._request(state, together=False)
+            for raw in self._host.recover(iter([request])):
+                judgement, answer = self._judged(raw)
+                if judgement.verdict == "violation" and judgement.kind == kind:
+                    yield judgement, answer
+                    return
 
     def _alone(self, doubtful: list[CrashState], *, hidden: bool) -> Iterator[dict[str, Any]]:
         """Requests in processes of their own: for the doubtful states, or where much is hidden for all."""
@@ -219,7 +241,7 @@ class Round:
             if self._is_used_up():
                 return
             if self._is_enough(state.done):
-                self._left_out += 1
+                self.left_out += 1
                 continue
             together = self._together and len(self._distinct) % OWN_PROCESS_EVERY != 0 and not self._mostly_fails
             self._distinct.add(state.digest)
@@ -265,9 +287,9 @@ class Round:
                 f"in {self._unasked} states the end was not compared, since recovery reported an effect unknown: "
                 "give check=… to say what must hold then."
             )
-        if self._left_out:
+        if self.left_out:
             self.notes.append(
-                f"power: {self._left_out:,} states were left out at moments where others had failed already; "
+                f"power: {self.left_out:,} states were left out at moments where others had failed already; "
                 "budget='full' tries them all."
             )
         verdicts = [verdict for verdict, _ in self.judged.values()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crashlab.crash import recipes
 from crashlab.crash.contains import within
-from crashlab.crash.marks import Mark, marks_of
+from crashlab.crash.marks import Mark, implied, marks_of
 from crashlab.crash.moments import moment_after
 from crashlab.crash.power import BOUND, Counts, PowerLoss, Recipe
 from crashlab.crash.shapes import REBUILT
@@ -65,6 +65,17 @@ class Losses:
                 # "all" is another state under each profile: it stands for the first one's.
                 yield self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=loss is not self._losses[0]))
 
+    def simplest(self) -> Iterator[CrashState]:
+        """From the first moment on, of each cut the states that lost the least and the most of their files."""
+        seen: set[int] = set()
+        for done in sorted(self._losses[0].moments):
+            for loss in self._losses:
+                for recipe in loss.ends(done):
+                    if recipe.digest not in seen:
+                        seen.add(recipe.digest)
+                        spelled = loss is not self._losses[0]
+                        yield self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=spelled))
+
     @property
     def counts(self) -> Counts:
         """What all profiles came to so far; ``unique`` counts a state once per profile that allows it."""
@@ -104,7 +115,8 @@ class Losses:
         assert state.recipe is not None, "a state of a power loss has a recipe"
         loss = next(each for each in self._losses if str(each.profile) == state.profile)
         lost = recipes.lost_of(loss, state.recipe)
-        return marks_of(state.trace, lost, state.done, journals_data=loss.profile.order == "whole")
+        marks = marks_of(state.trace, lost, state.done, journals_data=loss.profile.order == "whole")
+        return dict(sorted({**implied(state.trace, state.tree, state.done, marks), **marks}.items()))
 
     def _allows(self, loss: PowerLoss, tree: Tree, done: int) -> bool:
         return within(loss.cuts, moment_after(self.trace, done), tree)

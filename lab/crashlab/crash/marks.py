@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING
 
 from crashlab import trace as t
 from crashlab.content import BLOCK_BYTES
+from crashlab.crash.states import prefixes_of
+from crashlab.tree import File
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from crashlab.content import Content
     from crashlab.crash.recipes import Lost
+    from crashlab.tree import Tree
 
 _NAMES = (
     t.Create,
@@ -27,6 +33,7 @@ _NAMES = (
     t.Unlink,
     t.RemoveDirectory,
 )
+_CHANGES = (t.Write, t.Truncate, t.Allocate)
 _CHAINED = (*_NAMES, t.Truncate, t.Allocate, t.Chmod, t.SetAttribute)
 GONE = "never reached the disk"
 
@@ -101,3 +108,27 @@ def marks_of(trace: t.Trace, lost: Lost, done: int, *, journals_data: bool = Fal
 
 def _blocks(op: t.Write) -> int:
     return (op.offset + len(op.data) - 1) // BLOCK_BYTES - op.offset // BLOCK_BYTES + 1
+
+
+def last_seen(trace: t.Trace, inode: int, content: Content, done: int) -> int | None:
+    """The last of the first ``done`` ops after which a file had this content; 0 for the base, None for never."""
+    prefixes = prefixes_of(trace)
+    changes = [op.n for op in trace.ops[:done] if isinstance(op, (t.Create, *_CHANGES)) and op.inode == inode]
+    for n in (*reversed(changes), 0):
+        node = prefixes.tree(n).nodes.get(inode)
+        if isinstance(node, File) and node.content.digest == content.digest:
+            return n
+    return None
+
+
+def implied(trace: t.Trace, tree: Tree, done: int, marked: Collection[int]) -> dict[int, Mark]:
+    """Writes that an id need not name, since what it names takes them away: all after what a file shows."""
+    found: dict[int, Mark] = {}
+    for _, inode, node in tree.walk():
+        if not isinstance(node, File):
+            continue
+        seen = last_seen(trace, inode, node.content, done)
+        ops = [op for op in trace.ops[seen or 0 : done] if isinstance(op, _CHANGES) and op.inode == inode]
+        if seen is not None and not any(op.n in marked for op in ops):
+            found |= {op.n: Mark(op, whole=True) for op in ops}
+    return found

@@ -111,6 +111,12 @@ class PowerLoss:
                 yield from self._all(seen, moment, cut, outside)
             self.counts.unique = len(seen)
 
+    def ends(self, done: int) -> Iterator[Recipe]:
+        """Of each cut of the moment after ``done`` ops, the newest and the oldest state."""
+        moment = self.moments[done]
+        for cut in self.cuts_at(moment):
+            yield from self._new(set(), moment, cut, self.outside(done), _ends(cut))
+
     def tree(self, recipe: Recipe) -> Tree:
         """The tree of a state."""
         (cut,) = self.cuts.at(self.moments[recipe.done], [recipe.cut])

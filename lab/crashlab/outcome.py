@@ -1,0 +1,115 @@
+"""From what all stages found to the one report, and to the folder that keeps it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import platform
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crashlab import __version__
+from crashlab import trace as t
+from crashlab.report import model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crashlab.crash.states import CrashState
+    from crashlab.recover.host import Host
+    from crashlab.reference import Recorded
+    from crashlab.report.folder import RunFolder
+    from crashlab.settings import Asked
+
+FALSE_TRACE = ("real-kill-disagrees", "real-disk-disagrees", "unseen-writer")
+"""What shows that the lab computed something false: then it accuses nobody."""
+
+
+@dataclass
+class Outcome:
+    """What the stages found so far."""
+
+    controls: list[model.Control] = field(default_factory=list)
+    unmeasured: list[model.UnmeasuredReason] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: list[model.FaultCount] = field(default_factory=list)
+    matrix: tuple[model.MatrixRow, ...] = ()
+    found: Sequence[tuple[model.Finding, CrashState]] = ()
+
+    def report(  # noqa: PLR0913 - what the report is made of, each once
+        self,
+        recorded: Recorded,
+        host: Host,
+        asked: Asked,
+        subject: model.SubjectInfo,
+        folder: RunFolder,
+        *,
+        seconds: float,
+    ) -> model.Report:
+        """The report, kept in ``folder`` with the trace and all that a replay needs."""
+        reasons = (*recorded.unmeasured, *self.unmeasured)
+        verdict: model.Verdict = "violation" if self.found else "unmeasured" if reasons else "consistent"
+        # Where the trace itself is not to be believed, what was found on it is no violation.
+        if any(reason.code in FALSE_TRACE for reason in reasons):
+            verdict = "unmeasured"
+        folder.save_trace(recorded.reference.trace)
+        folder.save_extra("reference.json", _stored(recorded, host))
+        report = model.Report(
+            verdict=verdict,
+            subject=subject,
+            settings=asked.shown(recovery=host.mode),
+            versions=versions(),
+            trace=_trace_info(recorded.reference.trace),
+            faults=tuple(self.counts),
+            controls=(*recorded.controls, *self.controls),
+            findings=tuple(_saved(folder, finding, state) for finding, state in self.found),
+            unmeasured=reasons,
+            matrix=self.matrix,
+            notes=(*recorded.notes, *self.notes),
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            seconds=round(seconds, 3),
+            run=str(folder.path),
+        )
+        folder.finish(report)
+        return report
+
+
+def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
+    # Always by name: the latest run may soon be another subject's, and then the same id means another state.
+    finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")
+    directory = folder.save_finding(finding, state.tree, stdout=finding.observed.stdout, stderr=finding.observed.stderr)
+    return dataclasses.replace(finding, directory=directory)
+
+
+def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
+    """What a replay needs beside the trace."""
+    reference = recorded.reference
+    return {
+        "subject": host.subject,
+        "modules": list(recorded.modules),
+        "end": reference.end,
+        "ended": reference.ended,
+        "nothing": reference.nothing,
+        "rebuilt": list(reference.rebuilt),
+    }
+
+
+def _trace_info(trace: t.Trace) -> model.TraceInfo:
+    kinds = Counter(type(op) for op in trace.ops)
+    return model.TraceInfo(
+        ops=len(trace.ops),
+        effects=sum(isinstance(op, t.Effect) and op.counted for op in trace.ops),
+        acks=kinds[t.Ack],
+        save_points=kinds[t.SavePoint],
+        digest=trace.digest,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    return {
+        "crashlab": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
