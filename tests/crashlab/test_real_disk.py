@@ -1,0 +1,121 @@
+"""Checks on a real file system: what the kernel leaves of a run, met by the real recovery."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crashlab import Budget, UsageError, explore, real_disk
+from tests.crashlab.disk.needs import kinds, left_of, needs
+from tests.crashlab.subjects import DURABLE, SMALL
+
+FEW = Budget(images=120, real_kills=1)
+KINDS = kinds("ext4", "xfs", "btrfs")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_save_without_sync_is_lost_on_a_real_disk(kind: str, tmp_path: Path) -> None:
+    """What the model says of it came about for real; the finding says so and keeps the model's id."""
+    report = explore(SMALL, faults="power", profile=kind, disk=kind, out=tmp_path, budget=FEW)
+    assert report.verdict == "violation", str(report)
+    confirmed = [finding for finding in report.findings if finding.confirmed == "real-disk"]
+    assert {finding.kind for finding in confirmed} & {"lost", "stuck"}
+    assert all(finding.id.startswith("power@") for finding in confirmed)
+    [control] = [each for each in report.controls if each.control == "real-disk"]
+    assert control.passed
+    assert f"real {kind} disk" in control.detail
+    assert not report.unmeasured
+    assert not left_of(os.getpid())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_save_with_both_barriers_is_clean_on_a_real_disk(kind: str, tmp_path: Path) -> None:
+    """The correct twin, on images of its own."""
+    report = explore(DURABLE, faults="power", profile=kind, disk=kind, out=tmp_path, budget=FEW)
+    assert report.verdict == "consistent", str(report)
+    computed, real = report.faults
+    assert (computed.fault, real.fault) == ("power", f"{kind} disk")
+    assert real.states > 50
+    assert real.distinct > 2
+
+
+@needs("ext4")
+def test_zeros_of_full_size_on_ext4_with_a_slow_disk(tmp_path: Path) -> None:
+    """Held data writes: the rename and the size are there, the bytes are not."""
+    report = explore(
+        "longrun.checkpoint.naive_no_fsync:subject",
+        faults="power",
+        profile="ext4",
+        disk="ext4",
+        out=tmp_path,
+        budget=Budget(images=400, real_kills=1, subset=2, violations=2),
+    )
+    [finding] = [each for each in report.findings if each.confirmed == "real-disk"]
+    assert finding.kind == "stuck"
+    folder = Path(report.run)
+    assert any("d0" in state for state in (finding.id, *finding.same)), str(report)
+    assert (folder / "report.json").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_correct_agent_is_clean_on_a_real_disk(kind: str, tmp_path: Path) -> None:
+    """The reference agent on a file system of its own."""
+    budget = Budget(images=120, real_kills=1, subset=2)
+    report = explore(
+        "longrun.checkpoint.correct:subject", faults="power", profile=kind, disk=kind, out=tmp_path, budget=budget
+    )
+    assert report.verdict == "consistent", str(report)
+    assert report.faults[1].judged > 20
+
+
+@needs("ext4")
+def test_an_image_outside_the_model_lets_nothing_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that denies what a disk shows is not believed, and accuses nobody."""
+    monkeypatch.setattr(real_disk, "within", lambda *_: False)
+    report = explore(SMALL, faults="power", profile="ext4", disk="ext4", out=tmp_path, budget=FEW)
+    assert report.verdict == "unmeasured"
+    assert "real-disk-disagrees" in {reason.code for reason in report.unmeasured}
+    assert not all(control.passed for control in report.controls)
+
+
+def test_where_no_disk_can_be_made_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Never a silent skip."""
+    monkeypatch.setattr("crashlab.disk.available.missing", lambda _: "mkfs.xfs is not installed; install xfsprogs")
+    with pytest.raises(UsageError, match=r"no real xfs disk .* install xfsprogs.*leave out the disk"):
+        explore(SMALL, disk="xfs", out=tmp_path)
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    """With what there is."""
+    with pytest.raises(UsageError, match="unknown profile 'zfs'"):
+        explore(SMALL, disk="zfs", out=tmp_path)
+    with pytest.raises(UsageError, match="no disk carries 'posix'"):
+        explore(SMALL, disk="posix", out=tmp_path)
+
+
+@needs("ext4")
+def test_nothing_is_left_after_our_own_death(tmp_path: Path) -> None:
+    """SIGKILL in the middle of a check on a disk: its keepers clear up without it."""
+    code = (
+        "import os, signal, crashlab.real_disk as r\n"
+        "from crashlab import explore\n"
+        "from tests.crashlab.subjects import SMALL\n"
+        "seen = r.images\n"
+        "def dying(*a, **k):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "r.images = dying\n"
+        "explore(SMALL, faults='power', disk='ext4', out='out')\n"
+    )
+    root = Path(__file__).parents[2]
+    path = f"{root}:{root / 'lab'}"
+    died = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    assert died.wait(60) == -9
+    for _ in range(200):
+        if not left_of(died.pid):
+            break
+        subprocess.run([sys.executable, "-c", "import time; time.sleep(0.05)"], check=True)
+    assert not left_of(died.pid)
