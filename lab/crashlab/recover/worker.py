@@ -188,7 +188,7 @@ def _asked_state(trace: t.Trace, request: Message) -> CrashState:
     if "tree" in request:
         tree = Tree.from_json(request["tree"])
         return CrashState(id=request["state"], fault="", trace=trace, tree=tree, done=request["done"])
-    return state_of(trace, request["state"], profile=request["profile"], rebuilt=request["rebuilt"])
+    return state_of(trace, request["state"], profile=request.get("profile"), rebuilt=request.get("rebuilt", ()))
 
 
 def _bytes(tree: Tree, path: str) -> str:
