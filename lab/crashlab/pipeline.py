@@ -16,7 +16,6 @@ from crashlab.barrier_trials import mending, superfluous
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
-from crashlab.crash.profiles import parse_profile
 from crashlab.crash.sources import Kills
 from crashlab.errors import Unmeasured, UsageError, Violation
 from crashlab.findings import Findings, matrix
@@ -175,10 +174,9 @@ class _Exploration:
         """Every fault that was asked for, the controls, and what follows from all of them."""
         reference, whole = recorded.reference, self._asked.only is None
         places = Places(reference.trace)
-        losses = self._losses(reference) if self._asked.asks("power") else None
-        # What is seen on a real disk is named by that disk's own profile, whether or not it was asked for.
-        disk = [] if self._asked.disk is None else [parse_profile(self._asked.disk)]
-        findings = Findings(places, self._losses(reference, *disk) if disk else losses)
+        losses = self._losses(reference, self._asked.profiles) if self._asked.asks("power") else None
+        shown = self._losses(reference, self._asked.named_profiles) if self._asked.disk else losses
+        findings = Findings(places, shown)
         rounds = self._tried(reference, findings, losses)
         if whole:
             self._control(recorded)
@@ -219,9 +217,8 @@ class _Exploration:
         self._outcome.notes.extend(trial.notes)
         self._outcome.counts.append(trial.count())
 
-    def _losses(self, reference: Reference, *more: Profile) -> Losses:
+    def _losses(self, reference: Reference, profiles: Sequence[Profile]) -> Losses:
         asked = self._asked
-        profiles = tuple({str(profile): profile for profile in (*asked.profiles, *more)}.values())
         return Losses(reference.trace, profiles, bound=asked.bound, seed=asked.seed, rebuilt=reference.rebuilt)
 
     def _round(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashlab.crash.profiles import DEFAULT, Profile, parse_profiles
+from crashlab.crash.profiles import DEFAULT, Profile, parse_profile, parse_profiles
 from crashlab.errors import UsageError
 from crashlab.faults import FaultRequest, parse_faults
 from crashlab.report.model import Settings
@@ -53,6 +53,12 @@ class Asked:
         return int(2**self.budget.subset)
 
     @property
+    def named_profiles(self) -> tuple[Profile, ...]:
+        """The profiles that were asked for, and that of the real disk: its states are named by it."""
+        more = () if self.disk is None else (parse_profile(self.disk),)
+        return tuple({str(profile): profile for profile in (*self.profiles, *more)}.values())
+
+    @property
     def profile(self) -> str:
         """The profiles as a list that :func:`crashlab.crash.profiles.parse_profiles` reads."""
         return ",".join(str(profile) for profile in self.profiles)
@@ -61,7 +67,8 @@ class Asked:
         """The settings as the report holds them."""
         return Settings(
             faults=tuple(str(fault) for fault in self.faults),
-            profile=tuple(str(each) for each in self.profiles) if self.asks("power") else (),
+            profile=tuple(str(each) for each in self.named_profiles) if self.asks("power") or self.disk else (),
+            disk=self.disk or "",
             policy={fault.name: dataclasses.asdict(self.policy_of(fault.name)) for fault in self.faults},
             budget=dataclasses.asdict(self.budget),
             seed=self.seed,
@@ -93,6 +100,9 @@ def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by ke
             raise UsageError(text)
     if recorder is not None and recorder not in RECORDERS:
         text = f"recorder {recorder!r} is not built; this version knows {', '.join(RECORDERS)}"
+        raise UsageError(text)
+    if disk is not None and only is not None:
+        text = "a real disk shows what it will, so one state cannot be asked of it: leave out only, or the disk"
         raise UsageError(text)
     return Asked(
         faults=requests,

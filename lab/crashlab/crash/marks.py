@@ -93,7 +93,8 @@ def marks_of(trace: t.Trace, lost: Lost, done: int, *, journals_data: bool = Fal
     """
     parts: dict[int, list[str]] = defaultdict(list)
     for op, part in sorted(lost.parts):
-        parts[op].append(part)
+        if op:  # bytes from before the first op are no op's
+            parts[op].append(part)
     whole = set(lost.whole)
     if lost.chain is not None:
         chained = (*_CHAINED, t.Write) if journals_data else _CHAINED

@@ -4,7 +4,7 @@ Nothing here changes a byte, a name or a mode of the workload's files, so the mo
 same; but it decides what reaches the disk when. *Bystanders* are files of strangers, one in each
 directory: an fsync of one commits what else is in the journal.
 
-Not covered: memory pressure, other mounts on the same device, commits by the kernel's own clock.
+Not covered: memory pressure, other mounts on the same device; of commits by the clock only those of btrfs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BYSTANDER = ".bystander"
 _FIRST_NUMBER = 1 << 40
-ACTIONS = ("nothing", "nothing", "fsync here", "fsync there", "range", "syncfs")
+ACTIONS = ("nothing", "nothing", "fsync here", "fsync there", "range", "commit", "syncfs")
 
 
 def with_bystanders(base: Tree) -> Tree:
@@ -57,6 +57,8 @@ class Perturbation:
         action = self._chooser.choice(self._actions)
         if action == "syncfs":
             kernel.sync_file_system(self._root)
+        elif action == "commit":
+            kernel.commit(self._root)
         elif action == "range" and descriptors:
             descriptor = self._chooser.choice(list(descriptors))
             blocks = os.fstat(descriptor).st_size // 4096 + 1

@@ -99,6 +99,7 @@ class Settings:
 
     faults: tuple[str, ...]
     profile: tuple[str, ...] = ()
+    disk: str = ""
     policy: dict[str, dict[str, Any]] = field(default_factory=dict)
     budget: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
