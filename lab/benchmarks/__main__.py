@@ -15,7 +15,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import isolated
+from benchmarks import first_violation, isolated, power
 from crashlab import Store, explore
 from crashlab import trace as t
 from crashlab.crash.kill import kill_states
@@ -75,7 +75,7 @@ def computed_states() -> tuple[int, float]:
 def judged_states() -> tuple[int, float]:
     """Recover each crash state of the store twice, with one more save, and judge it."""
     with tempfile.TemporaryDirectory() as out:
-        report = explore("benchmarks.__main__:SUBJECT", out=out)
+        report = explore("benchmarks.__main__:SUBJECT", faults="kill", out=out)
     if report.verdict != "consistent":
         text = f"the benchmark's store must be consistent, and was not:\n{report}"
         raise CrashlabError(text)
@@ -96,8 +96,9 @@ def main() -> None:
         rate = number / seconds
         yardstick = yardstick or rate
         print(f"{name:28} {number:8,} {rate:12,.0f} {rate / yardstick:16,.1f}")
-    print()
-    isolated.main()
+    for part in (isolated, power, first_violation):
+        print()
+        part.main()
 
 
 if __name__ == "__main__":

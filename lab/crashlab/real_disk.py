@@ -72,6 +72,10 @@ class Images:
         """Every distinct tree that an image showed."""
         return iter(self.found)
 
+    def count(self, limit: int) -> int:
+        """How many there are, up to ``limit``."""
+        return min(len(self.found), limit)
+
     def one(self, state_id: str) -> CrashState:
         """A state by its id. Raises LabError where no image showed it."""
         for state in self.found:

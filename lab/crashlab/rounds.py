@@ -104,6 +104,7 @@ class Round:
         self._points = self._inside = self._unasked = self._known = 0
         self.left_out = 0
         self._failed: Counter[int] = Counter()
+        self._first: tuple[int, float] | None = None
         self._distinct: set[str] = set()
         self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
@@ -125,13 +126,14 @@ class Round:
 
     def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Recover and judge every distinct state, as long as the budget lasts."""
-        total = self._total()
+        total = 1 if self._asked.only is not None else self._source.count(self._asked.budget.states)
         doubtful: list[CrashState] = []
         hidden = False
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
-            if judgement.verdict == "violation" and self._fault.name == "power":
-                self._failed[judgement.state.done] += 1
+            if judgement.verdict == "violation":
+                self._first = self._first or (done, round(time.monotonic() - self._started, 3))
+                self._failed[judgement.state.done] += self._fault.name == "power"
             if judgement.verdict == "violation" and _resumed_twice(raw):
                 doubtful.append(judgement.state)
                 self._together = self._together and judgement.problems[0].step != "second"
@@ -145,15 +147,6 @@ class Round:
                 self._note_memory(raw.state)
             yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
-
-    def _total(self) -> int:
-        """How many states will be judged, as far as the budget goes."""
-        digests: set[str] = set()
-        for state in self.states():
-            digests.add(state.digest)
-            if len(digests) >= self._asked.budget.states:
-                break
-        return len(digests)
 
     def fails(self, state: CrashState) -> bool:
         """Whether one more state is a violation, in processes of its own; it is counted nowhere."""
@@ -313,6 +306,8 @@ class Round:
             refused=verdicts["refused"],
             violation=verdicts["violation"],
             unmeasured=verdicts["unmeasured"],
+            first_violation=self._first[0] + self._known if self._first else 0,
+            first_violation_s=self._first[1] if self._first else 0.0,
             seconds=round(time.monotonic() - self._started, 3),
             **self._extent(),
         )

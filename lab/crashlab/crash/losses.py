@@ -65,6 +65,16 @@ class Losses:
                 # "all" is another state under each profile: it stands for the first one's.
                 yield self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=loss is not self._losses[0]))
 
+    def count(self, limit: int) -> int:
+        """How many states there are under all profiles, up to ``limit``; no tree is built for that."""
+        seen: set[int] = set()
+        for loss in self._losses:
+            for recipe in loss.states():
+                seen.add(recipe.digest)
+                if len(seen) >= limit:
+                    return limit
+        return len(seen)
+
     def simplest(self) -> Iterator[CrashState]:
         """From the first moment on, of each cut the states that lost the least and the most of their files."""
         seen: set[int] = set()

@@ -25,6 +25,9 @@ class Source(Protocol):
     def states(self) -> Iterator[CrashState]:
         """Every state, equal ones included."""
 
+    def count(self, limit: int) -> int:
+        """How many states have a digest of their own; no more than ``limit`` are counted."""
+
     def one(self, state_id: str) -> CrashState:
         """The state of an id. Raises UsageError where the fault does not leave it."""
 
@@ -39,6 +42,15 @@ class Kills:
     def states(self) -> Iterator[CrashState]:
         """Every state, equal ones included."""
         return kill_states(self.trace, at=self.at)
+
+    def count(self, limit: int) -> int:
+        """How many states have a digest of their own, up to ``limit``."""
+        digests: set[str] = set()
+        for state in self.states():
+            digests.add(state.digest)
+            if len(digests) >= limit:
+                break
+        return len(digests)
 
     def one(self, state_id: str) -> CrashState:
         """The state of an id. Raises UsageError where no kill leaves it."""

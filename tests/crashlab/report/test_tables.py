@@ -71,12 +71,31 @@ def test_several_reports_begin_with_a_comparison() -> None:
     """A line per subject, then each report whole."""
     text = render_many(ALL, color=False)
     table = text.split("\n\n")[0].splitlines()
-    assert table[0].split() == ["subject", "verdict", "states", "cuts", "time", "findings"]
-    assert table[1].split() == ["agent", "PASS", "31", "5", "1.1", "s", "none"]
+    assert table[0].split() == ["subject", "verdict", "kill", "cuts", "time", "findings"]
+    assert table[1].split() == ["agent", "PASS", "·", "31", "5", "1.1", "s", "none"]
     assert table[2].endswith("1 lost, 1 duplicate-effect")
     assert table[3].endswith("unmeasured: unseen-writer")
     for each in ALL:
         assert text_of(each) in text
+
+
+def test_a_fault_has_a_column_of_its_own_with_its_worst_verdict() -> None:
+    """A letter beside the number of states; blank where the subject was not asked for that fault."""
+    kill = FaultCount(fault="kill", judged=140, consistent=140)
+    power = FaultCount(fault="power", judged=92, consistent=22, violation=70)
+    text = render_many([report(faults=(kill, power)), report(faults=(kill,))], color=False)
+    table = text.split("\n\n")[0].splitlines()
+    assert table[0].split()[2:4] == ["kill", "power"]
+    assert table[1].split()[2:6] == ["·", "140", "V", "92"]
+    assert table[2].split()[2:5] == ["·", "140", "0"]
+
+
+def test_a_power_loss_has_a_column_in_the_matrix_where_one_was_tried() -> None:
+    """A matrix without kills shows no empty columns for them."""
+    text = text_of(report(matrix=rows(2, before="", inside="", after="", power="violation")))
+    head = next(line for line in text.splitlines() if "crash in" in line)
+    assert head.split()[-2:] == ["power", "states"]
+    assert "before" not in head
 
 
 def test_one_report_needs_no_comparison() -> None:
