@@ -65,6 +65,7 @@ class _Options:
     bound: int
     seed: int
     rebuilt: tuple[str, ...]
+    anew: int = JUDGED_ANEW
 
     def loss(self, trace: t.Trace, profile: Profile) -> PowerLoss:
         return PowerLoss(trace, profile, bound=self.bound, seed=self.seed, rebuilt=self.rebuilt)
@@ -157,7 +158,7 @@ class _Search:
         left = self.unjudged.get(barriers, 0)
         if self._judge is None or not left:
             return True
-        seen = self.look(with_barriers(self.trace, barriers), stop=True, every=-(-left // JUDGED_ANEW))
+        seen = self.look(with_barriers(self.trace, barriers), stop=True, every=-(-left // self._options.anew))
         if seen.failing:
             self._mending = [known for known in self._mending if not known <= barriers]
             self._failing.append(barriers)
@@ -201,6 +202,7 @@ def advise(  # noqa: PLR0913 - the bound, seed and globs are those that the verd
     rebuilt: Sequence[str] = REBUILT,
     limit: int = LIMIT_ENUMERATIONS,
     judge: Judge | None = None,
+    anew: int = JUDGED_ANEW,
 ) -> Advice:
     """Find the barriers that mend every failing state of ``trace`` under all ``profiles``.
 
@@ -209,6 +211,7 @@ def advise(  # noqa: PLR0913 - the bound, seed and globs are those that the verd
     of the check. After about ``limit`` enumerations the best that is known is told. ``judge``, as in
     :func:`redundant`, is asked for some of the states without a verdict that barriers leave: where the check judged
     a sample, other states than its own are met, and a set may seem to mend because nobody looked at what it leaves.
+    ``anew`` is for how many of them it is asked per set.
 
     >>> from crashlab.crash.profiles import EXT4
     >>> base = Tree.empty().apply(t.MakeDirectory(n=1, path="dir", inode=1))
@@ -220,7 +223,7 @@ def advise(  # noqa: PLR0913 - the bound, seed and globs are those that the verd
     >>> advise(trace, [EXT4], lost.__contains__).lines()
     ('fsync a between ops 1 and 2.', 'With it, all 2 failing states are consistent.')
     """
-    search = _Search(trace, profiles, bad, _Options(bound, seed, tuple(rebuilt)), judge)
+    search = _Search(trace, profiles, bad, _Options(bound, seed, tuple(rebuilt), anew), judge)
     advice = Advice(sets=(), failing=len(search.base.failing), tried=search.tried, mended=True, sampled=search.sampled)
     if not advice.failing:
         return replace(advice, unjudged=len(search.base.unjudged))

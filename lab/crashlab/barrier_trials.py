@@ -43,6 +43,7 @@ def mending(reference: Reference, asked: Asked, rounds: Sequence[Round]) -> tupl
         rebuilt=reference.rebuilt,
         limit=ENUMERATIONS,
         judge=partial(_fails, tried, reference),
+        anew=asked.budget.anew,
     )
     return advice.lines()
 

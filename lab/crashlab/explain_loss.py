@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.tree import File
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +64,9 @@ def _is_in_place(trace: t.Trace, op: t.Op) -> bool:
         for each in trace.ops[: op.n - 1]
         if isinstance(each, t.Write) and each.inode == op.inode
     )
-    return op.offset < max(earlier, default=0)
+    before = trace.base.nodes.get(op.inode)
+    size = before.content.size if isinstance(before, File) else 0
+    return op.offset < max([size, *earlier])
 
 
 def _save_point_before(judgement: Judgement, marks: Mapping[int, Mark]) -> str:

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashlab import controls
-from crashlab.barrier_trials import mending, superfluous
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
@@ -184,11 +183,19 @@ class _Exploration:
         self._outcome.counts += [tried.count() for tried in rounds]
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
-        if whole and self._asked.redundant:
+        self._outcome.found = findings.finish(reference, self._on_barriers(reference, rounds) if whole else ())
+
+    def _on_barriers(self, reference: Reference, rounds: Sequence[Round]) -> tuple[str, ...]:
+        """Notes on barriers that are too many, if asked for; and which ones would mend what power losses broke."""
+        failed = any(any(tried.failing.values()) for tried in rounds)
+        if not failed and not self._asked.redundant:
+            return ()
+        from crashlab.barrier_trials import mending, superfluous  # noqa: PLC0415 - a clean check needs none of it
+
+        self._progress("barriers", 0, 1)
+        if self._asked.redundant:
             self._outcome.notes += superfluous(reference, self._asked, rounds)
-        self._progress("advice", 0, 1)
-        advice = mending(reference, self._asked, rounds) if whole else ()
-        self._outcome.found = findings.finish(reference, advice)
+        return mending(reference, self._asked, rounds)
 
     def _tried(self, reference: Reference, findings: Findings, losses: Losses | None) -> list[Round]:
         rounds: list[Round] = []

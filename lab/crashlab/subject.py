@@ -147,7 +147,8 @@ class Budget:
     ``violations``: after so many failing states at one moment of a power loss its others are left out, since
     they would tell no more; where that happens at many moments, fewer are enough at the rest.
     ``real_kills`` is the size of the seeded sample that is also killed for real; ``images`` how many crash
-    images of a real disk are looked at, where one was asked for.
+    images of a real disk are looked at, where one was asked for; ``anew`` how many further states are recovered to
+    prove a piece of advice.
     """
 
     states: int = 5_000
@@ -159,6 +160,7 @@ class Budget:
     violations: int = 12
     real_kills: int = 8
     images: int = 800
+    anew: int = 50
 
     @staticmethod
     def of(budget: str | Budget | None) -> Budget:
@@ -185,6 +187,6 @@ FULL = Budget(
     real_kills=200,
     images=8_000,
 )
-BRIEF = Budget(states=2_000, subset=2, sample=0, violations=2, real_kills=4, images=100)
+BRIEF = Budget(states=2_000, subset=2, sample=0, violations=2, real_kills=4, images=100, anew=8)
 BUDGETS = {"quick": QUICK, "full": FULL, "brief": BRIEF}
 """By name; ``brief`` is a first look, as the demonstration takes it."""

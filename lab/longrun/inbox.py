@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_SEED = 0
-BODY_BYTES = 1_300
-"""So long that the last checkpoint has ten pages, and a kill about 190 places inside one."""
+BODY_BYTES = 1_100
+"""So long that a kill has about 30 places inside a write, and the last checkpoint three pages."""
 SHORT_BODY_BYTES = 600
 """Enough for a checkpoint of more than one page; a naive agent shows its fault sooner on less."""
 _DEFAULT_KINDS = ("outage", "charge", "duplicate", "spam")

@@ -72,9 +72,15 @@ def test_each_subject_of_the_demonstration_runs_and_checks(bench: Bench, path: s
 
 
 def test_the_demonstration_shows_the_naive_first() -> None:
-    """Three naive subjects with what is wrong with them, then the correct one with either model."""
-    assert ["naive" in exhibit.subject for exhibit in DEMO] == [True, True, True, False, False]
-    assert [bool(exhibit.kind) for exhibit in DEMO] == [True, True, True, False, False]
+    """Four naive subjects with what is wrong with them, then the correct one with either model."""
+    assert ["naive" in exhibit.subject for exhibit in DEMO] == [True, True, True, True, False, False]
+    assert [bool(exhibit.kind) for exhibit in DEMO] == [True, True, True, True, False, False]
+
+
+def test_what_only_a_power_loss_shows_is_asked_for_power_losses() -> None:
+    """A naive and a correct one: the column for power says something in both senses."""
+    powered = [exhibit for exhibit in DEMO if "power" in exhibit.faults]
+    assert [bool(exhibit.kind) for exhibit in powered] == [True, False]
 
 
 @pytest.mark.parametrize("subject", [correct.subject, correct.subject_hasty, resume_correct.subject])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from crashlab.content import EMPTY
 from crashlab.crash import shapes
 from crashlab.crash.moments import Moment, moment_after
-from crashlab.crash.orders import EntryCuts, cuts_of, with_names
+from crashlab.crash.orders import EntryCuts, cuts_of
 from crashlab.crash.profiles import Profile, parse_profile
 from crashlab.tree import ROOT_INODE, Directory, File, Node, Tree
 
@@ -135,7 +135,6 @@ class _Search:
         self._choices = cuts.choices(moment)
         self._table = cuts.table(moment)
         self._heads = cuts.heads(moment)
-        self._required = cuts.floors.required(moment)
 
     def fitting(self) -> Iterator[Cut]:
         """Cuts that may come out as the tree. The stack is our own: a directory may have thousands of entries."""
@@ -210,9 +209,6 @@ class _Search:
     def _finished(self, picked: Mapping[Key, Choice]) -> Iterator[Cut]:
         """The cut of these picks, if rule B4 and the links agree. Entries out of reach mean their newest."""
         whole = {key: picked.get(key, choices[0]) for key, choices in self._choices.items()}
-        shape = shapes.survey(with_names(self._table, whole), self._cuts.rebuilt)
-        if shape is None or not self._cuts.profile.is_kept(self._required, shape.named):
-            return
-        cut = self._cuts.cut(self._cuts.number(self._moment, whole), self._moment, shape, None, self._heads)
-        if holds(cut, self._tree):
-            yield cut
+        for cut in self._cuts.at(self._moment, [self._cuts.number(self._moment, whole)]):
+            if holds(cut, self._tree):
+                yield cut

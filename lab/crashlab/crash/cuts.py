@@ -3,11 +3,13 @@
 A :class:`Cut` is one set of names with a :class:`Slot` per file that may come out in several ways. A
 cut is numbered; the moment and the number give it back, on every machine. Which cuts there are is
 said by the kinds of :class:`Cuts` in :mod:`crashlab.crash.orders`.
+
+A cut is a handful of numbers: its names are only walked for whoever asks for its shape. Slots are
+shared by all cuts in which a file has the same names and the same variants.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass, replace
@@ -20,26 +22,25 @@ from crashlab.crash.variants import Variants, variants_of
 from crashlab.tree import Directory, File, Node, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from random import Random
 
     from crashlab.crash.micro import History
     from crashlab.crash.profiles import Profile
     from crashlab.crash.shapes import Shape
 
+CACHED = 1 << 14
+"""How many variants and how many slots are kept for the next cut that needs them."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Slot:
-    """One inode of a cut that may come out in several ways: ``heads`` times ``variants``, newest first.
-
-    ``mtime_ns`` is what the running system shows; which time a crash leaves is not modelled.
-    """
+    """One inode of a cut that may come out in several ways: ``heads`` times ``variants``, newest first."""
 
     inode: int
     paths: tuple[str, ...]
     heads: tuple[Node, ...]
     variants: Variants | None
-    mtime_ns: int = 0
 
     @cached_property
     def count(self) -> int:
@@ -47,10 +48,14 @@ class Slot:
         return len(self.heads) * (1 if self.variants is None else self.variants.count)
 
     @cached_property
-    def key(self) -> tuple[object, ...]:
-        """Equal for slots with equal terms. Variants are kept by :class:`Cuts`, so that their id stays theirs."""
-        heads = tuple((getattr(head, "mode", 0), getattr(head, "attributes", ())) for head in self.heads)
-        return self.paths, heads, None if self.variants is None else id(self.variants)
+    def first(self) -> int:
+        """The share in the digest of its first way, links included."""
+        return self.term(0) + self.links
+
+    @cached_property
+    def links(self) -> int:
+        """The share of the fact that its names are one inode."""
+        return shapes.term_of_links(self.paths)
 
     def term(self, number: int) -> int:
         """The share in the digest of way ``number``."""
@@ -68,46 +73,56 @@ class Slot:
         found: list[int] = []
         for head in self.heads:
             assert isinstance(head, File)
-            key = shapes.term_of_file(self.paths, head, 0, 1) - shapes.term_of_file(self.paths, head, 0, 0)
+            key = shapes.key_of_file(self.paths, head)
             sizes = {sized.size: shapes.key_of_text(f"size {sized.size}") for sized in self.variants.sizes}
             found += [key * (total + sizes[size]) & shapes.MASK for size, total in self.variants.parts()]
         return found
 
-    def node(self, number: int) -> Node:
-        """The node of way ``number``, bytes and all."""
+    def node(self, number: int, mtime_ns: int) -> Node:
+        """The node of way ``number``, bytes and all, with this time if it is a file."""
         if self.variants is None:
             return self.heads[number]
         head, inside = divmod(number, self.variants.count)
         node = self.heads[head]
         assert isinstance(node, File)
-        return replace(node, content=self.variants.content(inside), mtime_ns=self.mtime_ns)
+        return replace(node, content=self.variants.content(inside), mtime_ns=mtime_ns)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Cut:
-    """One set of names. ``fixed`` is the digest of all that cannot vary; ``slots`` all files that had events."""
+    """One set of names. ``fixed`` is the digest of all that cannot vary; ``slots`` all files that had events.
 
+    ``varied`` are those that may come out in several ways; ``count`` is how many states the cut has.
+    Not frozen, as making one would take three times as long; nothing changes it.
+    """
+
+    origin: Cuts
+    moment: Moment
     number: int
-    shape: Shape
-    slots: tuple[Slot, ...]
     fixed: int
+    slots: tuple[Slot, ...]
+    varied: tuple[Slot, ...]
+    count: int
 
-    @cached_property
-    def varied(self) -> tuple[Slot, ...]:
-        """Those that may come out in several ways."""
-        return tuple(slot for slot in self.slots if slot.count > 1)
-
-    @cached_property
-    def count(self) -> int:
-        """How many states this cut has."""
-        return math.prod(slot.count for slot in self.varied)
+    @property
+    def shape(self) -> Shape:
+        """The names, walked anew."""
+        return self.origin.shape_of(self.moment, self.number)
 
     def tree(self, numbers: Sequence[int]) -> Tree:
-        """The tree in which each varied slot comes out in the way of its number."""
+        """The tree in which each varied slot comes out in the way of its number.
+
+        Files have the time that the running system shows; which time a crash leaves is not modelled.
+        """
         chosen = iter(numbers)
+        newest = self.origin.history.running[self.moment.started].nodes
         nodes = dict(self.shape.nodes)
         for slot in self.slots:
-            nodes[slot.inode] = slot.node(next(chosen) if slot.count > 1 else 0)
+            node = slot.node(next(chosen) if slot.count > 1 else 0, newest[slot.inode].mtime_ns)
+            named = nodes[slot.inode]
+            if isinstance(node, Directory) and isinstance(named, Directory):
+                node = replace(node, entries=named.entries)  # a head says nothing about names
+            nodes[slot.inode] = node
         return Tree(nodes)
 
 
@@ -115,10 +130,17 @@ class Cuts(ABC):
     """All cuts of one trace under one profile. Base of the three kinds."""
 
     def __init__(self, history: History, profile: Profile, rebuilt: Sequence[str]) -> None:
-        self.history, self.profile, self.rebuilt = history, profile, rebuilt
+        self.history, self.profile, self.rebuilt = history, profile, tuple(rebuilt)
         self.data = DataFloors(history)
+        self.ground = shapes.Ground.of(
+            history.trace.base.nodes,
+            history.entries.keys(),
+            {each.inode for versions in history.entries.values() for each in versions if each.inode is not None},
+            history.events.keys() | history.attributes.keys(),
+            self.rebuilt,
+        )
         self._variants: dict[tuple[int, tuple[int, int], int | None], Variants] = {}
-        self._singles: dict[tuple[object, ...], int] = {}
+        self._slots: dict[tuple[object, ...], Slot] = {}
         self._thresholds = {
             inode: [event.before if event.kind == "write" else event.position for event in events]
             for inode, events in history.events.items()
@@ -132,13 +154,18 @@ class Cuts(ABC):
     def at(self, moment: Moment, numbers: Iterable[int]) -> Iterator[Cut]:
         """The cuts with these numbers; those that are refused are left out."""
 
+    @abstractmethod
+    def shape_of(self, moment: Moment, number: int) -> Shape:
+        """The names of a cut."""
+
     def oldest(self, moment: Moment) -> int:
         """The number of the cut in which everything is lost that nothing forced."""
         return self.count(moment) - 1
 
-    def standing(self, moment: Moment) -> Iterator[int]:
-        """Numbers of cuts, without most of those that would be refused."""
-        return iter(range(self.count(moment)))
+    def standing(self, moment: Moment, most: int) -> Sequence[int] | None:
+        """Numbers of cuts, without most of those that would be refused. None where they are more than ``most``."""
+        count = self.count(moment)
+        return range(count) if count <= most else None
 
     def single(self, moment: Moment) -> Iterator[int]:
         """Numbers of cuts in which one thing alone is lost, or alone is there: tried where not all can be."""
@@ -152,42 +179,42 @@ class Cuts(ABC):
         """What a file may hold."""
         span = self.data.span(inode, moment)
         # Two cuts between which nothing of this file lies see the same variants.
-        rank = None if cut is None else bisect_right(self._thresholds.get(inode, []), cut, *span)
+        rank = None if cut is None else bisect_right(self._thresholds.get(inode, ()), cut, *span)
         key = inode, span, rank
         found = self._variants.get(key)
         if found is None:
+            if len(self._variants) >= CACHED:
+                self._variants.clear()
             found = self._variants[key] = variants_of(self.profile, *self.data.pending(inode, span), cut)
         return found
 
-    def cut(
-        self, number: int, moment: Moment, shape: Shape, order: int | None, heads: Mapping[int, tuple[Node, ...]]
-    ) -> Cut:
-        """A cut of this shape. ``order`` metadata changes show, None without an order; ``heads`` may vary."""
-        slots, fixed, newest = [], 0, self.history.running[moment.started].nodes
-        for inode, paths in shape.paths.items():
-            node = shape.nodes[inode]
-            fixed += shapes.term_of_links(paths)
-            if isinstance(node, File) and inode in self.history.events:
-                slot = Slot(
-                    inode, paths, heads.get(inode, (node,)), self.variants(inode, moment, order), newest[inode].mtime_ns
-                )
-            elif inode in heads:
-                plain = self.variants(inode, moment, order) if isinstance(node, File) else None
-                slot = Slot(inode, paths, _with_entries(heads[inode], node), plain)
-            else:
-                fixed += shapes.term_of_node(paths, node)
-                continue
-            slots.append(slot)
+    def slot(self, inode: int, paths: tuple[str, ...], heads: tuple[Node, ...], variants: Variants | None) -> Slot:
+        """The slot of a file under these names."""
+        key = inode, paths, variants, *map(_look, heads)
+        found = self._slots.get(key)
+        if found is None:
+            if len(self._slots) >= CACHED:
+                self._slots.clear()
+            found = self._slots[key] = Slot(inode, paths, heads, variants)
+        return found
+
+    def cut(self, moment: Moment, number: int, fixed: int, slots: Iterable[Slot]) -> Cut:
+        """A cut of these slots. ``fixed`` is the share of everything else."""
+        varied, count = [], 1
+        for slot in (kept := tuple(slots)):
             if slot.count == 1:
-                single = self._singles.get(slot.key)
-                if single is None:
-                    single = self._singles[slot.key] = slot.term(0)
-                fixed += single
-        return Cut(number, shape, tuple(slots), fixed & shapes.MASK)
+                fixed += slot.first
+            else:
+                fixed += slot.links
+                count *= slot.count
+                varied.append(slot)
+        return Cut(self, moment, number, fixed & shapes.MASK, kept, tuple(varied), count)
 
 
-def _with_entries(heads: tuple[Node, ...], node: Node) -> tuple[Node, ...]:
-    """The heads of a directory, each with the names of this cut."""
-    if not isinstance(node, Directory):
-        return heads
-    return tuple(replace(head, entries=node.entries) for head in heads if isinstance(head, Directory))
+def _look(head: Node) -> tuple[object, ...]:
+    """What of a head its slot can show. The bytes of a file and the names of a directory stand elsewhere."""
+    if isinstance(head, File):
+        return head.mode, head.attributes, head.time_set
+    if isinstance(head, Directory):
+        return head.mode, head.attributes, head.mtime_ns
+    return (head,)

@@ -249,10 +249,10 @@ class EntryFloors:
                 if isinstance(self._history.running[n].nodes[child], Directory):
                     self._keep_below(child, n)
 
-    def required(self, moment: Moment) -> frozenset[int]:
-        """B4: inodes that the running system names, and that were durably named once."""
-        named = named_in(self._history.running[moment.started])
-        return frozenset(inode for inode in named if self._durable.get(inode, moment.done + 1) <= moment.done)
+    def required(self, named: Iterable[int], done: int) -> frozenset[int]:
+        """B4: of the inodes that the running system names, those that were durably named once."""
+        never = done + 1
+        return frozenset(inode for inode in named if self._durable.get(inode, never) <= done)
 
     def durable(self, key: Key, moment: Moment) -> int | None:
         """What an entry meant when it was last forced."""
@@ -269,10 +269,11 @@ class EntryFloors:
         found: dict[int | None, Choice] = {}
         for index in range(end - 1, start - 1, -1):
             version = versions[index]
-            if index == end - 1 or not self._pins(version.inode, versions[index + 1].op, moment.done):
-                found.setdefault(version.inode, Choice(version.inode, version.op))
-            if index > start and self._vanishes(version):
-                found.setdefault(None, Choice(None, version.op, vanished=True))
+            replaced = index < end - 1 and self._pins(version.inode, versions[index + 1].op, moment.done)
+            if not replaced and version.inode not in found:
+                found[version.inode] = Choice(version.inode, version.op)
+            if index > start and None not in found and self._vanishes(version):
+                found[None] = Choice(None, version.op, vanished=True)
         return tuple(found.values())
 
     def _pins(self, inode: int | None, since: int, done: int) -> bool:

@@ -2,7 +2,7 @@
 
 For each moment the cuts with the most variants come first: many variants mean missing barriers. Of
 each cut first the newest and the oldest state, then all. A cut with at most ``bound`` states is
-gone through whole; of a larger one its core and ``bound`` seeded picks. Nothing is built while
+gone through whole; of a larger one its core and ``sample`` seeded picks. Nothing is built while
 enumerating: a state is a recipe of numbers and a sum of digests; :meth:`PowerLoss.tree` follows it.
 
 Effects and acks before the crash stay done. The moment is part of the digest only by their number.
@@ -22,18 +22,14 @@ from crashlab.crash.moments import Moment, moments_of
 from crashlab.crash.orders import cuts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from crashlab.crash.cuts import Cut, Slot
     from crashlab.crash.profiles import Profile
     from crashlab.tree import Tree
 
 BOUND = 4096
-_CACHED_TERMS = 1 << 20
-
-
-Key = tuple[object, ...]
-"""What tells slots apart, see :attr:`crashlab.crash.cuts.Slot.key`."""
+_CACHED_TERMS = 1 << 18
 
 
 class Recipe(NamedTuple):
@@ -69,7 +65,7 @@ class PowerLoss:
     [b'', b'\x00\x00', b'hi']
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options, each by its name
         self,
         trace: t.Trace,
         profile: Profile,
@@ -77,13 +73,15 @@ class PowerLoss:
         bound: int = BOUND,
         seed: int = 0,
         rebuilt: Sequence[str] = shapes.REBUILT,
+        sample: int | None = None,
     ) -> None:
         self.trace, self.profile = trace, profile
         self.cuts = cuts_of(trace, profile, rebuilt=rebuilt)
         self.moments = {moment.done: moment for moment in moments_of(trace)}
         self.counts = Counts()
         self._bound, self._seed = bound, seed
-        self._terms: dict[Key, list[int]] = {}
+        self._sample = bound if sample is None else sample
+        self._terms: dict[Slot, list[int]] = {}
         self._cached = 0
         self._outside = _outsides(trace)
 
@@ -95,27 +93,29 @@ class PowerLoss:
         for moment in sorted(self.moments.values(), reverse=True):
             outside = self.outside(moment.done)
             if outside != told:  # two moments between which nothing was told share most of their cuts
-                told, done = outside, set[tuple[int, tuple[Key, ...]]]()
+                told = outside
+                done: set[tuple[int, tuple[Slot, ...]]] = set()
+            numbers, core = self._numbers(moment)
             cuts = []
-            for cut in sorted(self.cuts_at(moment), key=lambda cut: -cut.count):
-                key = cut.fixed, tuple(slot.key for slot in cut.varied)
+            for cut in self.cuts.at(moment, numbers):
+                key = cut.fixed, cut.varied
                 if key not in done or cut.count > self._bound:
                     cuts.append(cut)
                     done.add(key)
                 else:
-                    self.counts.states += cut.count
-                    self.counts.reached += cut.count
+                    self._count(cut, cut.count, 0 if core is None or cut.number in core else cut.count)
+            cuts.sort(key=_most_first)
             for cut in cuts:
-                yield from self._new(seen, moment, cut, outside, _ends(cut))
+                yield from self._new(seen, cut, outside, _ends(cut))
             for cut in cuts:
-                yield from self._all(seen, moment, cut, outside)
+                yield from self._all(seen, cut, outside, core)
             self.counts.unique = len(seen)
 
     def ends(self, done: int) -> Iterator[Recipe]:
         """Of each cut of the moment after ``done`` ops, the newest and the oldest state."""
         moment = self.moments[done]
         for cut in self.cuts_at(moment):
-            yield from self._new(set(), moment, cut, self.outside(done), _ends(cut))
+            yield from self._new(set(), cut, self.outside(done), _ends(cut))
 
     def tree(self, recipe: Recipe) -> Tree:
         """The tree of a state."""
@@ -128,64 +128,75 @@ class PowerLoss:
 
     def cuts_at(self, moment: Moment) -> list[Cut]:
         """The cuts of a moment: all, or where there are more than ``bound``, the ends, single losses and a sample."""
-        if self.cuts.count(moment) == 1:
-            return list(self.cuts.at(moment, [0]))
-        numbers = list(itertools.islice(self.cuts.standing(moment), self._bound + 1))
-        if len(numbers) <= self._bound:
-            return list(self.cuts.at(moment, numbers))
+        return list(self.cuts.at(moment, self._numbers(moment)[0]))
+
+    def _numbers(self, moment: Moment) -> tuple[Iterable[int], Collection[int] | None]:
+        """The numbers of the cuts to take, and where they are not all, those that no chance picked."""
+        standing = self.cuts.standing(moment, self._bound)
+        if standing is not None:
+            return standing, None
+        core = {0: None, self.cuts.oldest(moment): None} | dict.fromkeys(self.cuts.single(moment))
         picks = random.Random(f"{self._seed} {moment.done}")  # noqa: S311 - a sample, no secret
-        sample = (self.cuts.random(moment, picks) for _ in range(self._bound))
-        chosen = dict.fromkeys(itertools.chain([0, self.cuts.oldest(moment)], self.cuts.single(moment), sample))
+        sample = dict.fromkeys(self.cuts.random(moment, picks) for _ in range(self._sample))
+        chosen = core | sample
         self.counts.skipped_cuts += self.cuts.count(moment) - len(chosen)
-        return list(self.cuts.at(moment, chosen))
+        return chosen, core
 
-    def _all(self, seen: set[int], moment: Moment, cut: Cut, outside: int) -> Iterator[Recipe]:
-        """Every state of a cut that fits the bound; else its core and a sample."""
+    def _count(self, cut: Cut, reached: int, sampled: int) -> None:
         self.counts.states += cut.count
-        if cut.count <= self._bound:
-            self.counts.reached += cut.count
-            yield from self._whole(seen, moment, cut, outside)
-            return
-        picks = random.Random(f"{self._seed} {moment.done} {cut.number}")  # noqa: S311 - a sample, no secret
-        sample = (tuple(picks.randrange(slot.count) for slot in cut.varied) for _ in range(self._bound))
-        chosen = dict.fromkeys(itertools.chain(_core(cut), sample))
-        self.counts.reached += len(chosen)
-        self.counts.skipped += cut.count - len(chosen)
-        yield from self._new(seen, moment, cut, outside, chosen)
+        self.counts.reached += reached
+        self.counts.sampled += sampled
+        self.counts.skipped += cut.count - reached
 
-    def _whole(self, seen: set[int], moment: Moment, cut: Cut, outside: int) -> Iterator[Recipe]:
-        fixed, done, number = cut.fixed + outside, moment.done, cut.number
-        lists = [self._terms_of(slot) for slot in cut.varied]
+    def _all(self, seen: set[int], cut: Cut, outside: int, core: Collection[int] | None) -> Iterator[Recipe]:
+        """Every state of a cut that fits the bound; else its core and a sample."""
+        by_chance = core is not None and cut.number not in core
+        if cut.count <= self._bound:
+            self._count(cut, cut.count, cut.count if by_chance else 0)
+            if cut.count > len(_ends(cut)):  # else its ends are all
+                yield from self._whole(seen, cut, outside)
+            return
+        picks = random.Random(f"{self._seed} {cut.moment.done} {cut.number}")  # noqa: S311 - a sample, no secret
+        inner = dict.fromkeys(_core(cut))
+        sample = (tuple(picks.randrange(slot.count) for slot in cut.varied) for _ in range(self._sample))
+        chosen = inner | dict.fromkeys(sample)
+        self._count(cut, len(chosen), len(chosen) - (0 if by_chance else len(inner)))
+        yield from self._new(seen, cut, outside, chosen)
+
+    def _whole(self, seen: set[int], cut: Cut, outside: int) -> Iterator[Recipe]:
+        done, number = cut.moment.done, cut.number
+        *lists, last = (self._terms_of(slot) for slot in cut.varied)
         numbers = itertools.product(*(range(slot.count) for slot in cut.varied))
-        totals = [fixed]
-        for terms in lists[:-1]:
+        totals = [cut.fixed + outside]
+        for terms in lists:
             totals = [total + term for total in totals for term in terms]
         for total in totals:
-            for term in lists[-1] if lists else (0,):
+            for term in last:
                 digest = (total + term) & shapes.MASK
                 variants = next(numbers)
                 if digest not in seen:
                     seen.add(digest)
                     yield Recipe(done, number, variants, digest)
 
-    def _new(
-        self, seen: set[int], moment: Moment, cut: Cut, outside: int, chosen: Iterable[tuple[int, ...]]
-    ) -> Iterator[Recipe]:
+    def _new(self, seen: set[int], cut: Cut, outside: int, chosen: Iterable[tuple[int, ...]]) -> Iterator[Recipe]:
+        fixed = cut.fixed + outside
         terms = [self._terms_of(slot).__getitem__ if slot.count <= self._bound else slot.term for slot in cut.varied]
         for variants in chosen:
-            total = sum(term(number) for term, number in zip(terms, variants, strict=True))
-            digest = (cut.fixed + outside + total) & shapes.MASK
+            total = fixed
+            for term, number in zip(terms, variants, strict=True):
+                total += term(number)
+            digest = total & shapes.MASK
             if digest not in seen:
                 seen.add(digest)
-                yield Recipe(moment.done, cut.number, variants, digest)
+                yield Recipe(cut.moment.done, cut.number, variants, digest)
 
     def _terms_of(self, slot: Slot) -> list[int]:
-        found = self._terms.get(slot.key)
+        found = self._terms.get(slot)
         if found is None:
             if self._cached > _CACHED_TERMS:
                 self._terms.clear()
                 self._cached = 0
-            found = self._terms[slot.key] = slot.terms()
+            found = self._terms[slot] = slot.terms()
             self._cached += len(found)
         return found
 
@@ -201,9 +212,15 @@ def _outsides(trace: t.Trace) -> list[int]:
     return shares
 
 
-def _ends(cut: Cut) -> list[tuple[int, ...]]:
+def _ends(cut: Cut) -> tuple[tuple[int, ...], ...]:
     """All newest, and all oldest."""
-    return [tuple(0 for _ in cut.varied), tuple(slot.count - 1 for slot in cut.varied)]
+    if not cut.varied:
+        return ((),)
+    return (0,) * len(cut.varied), tuple([slot.count - 1 for slot in cut.varied])
+
+
+def _most_first(cut: Cut) -> int:
+    return -cut.count
 
 
 def _core(cut: Cut) -> Iterator[tuple[int, ...]]:

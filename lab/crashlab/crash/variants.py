@@ -69,9 +69,9 @@ class Sized:
         return number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Variants:
-    """All contents that one file may have, in one situation."""
+    """All contents that one file may have, in one situation. Equal to itself only: it is a key of caches."""
 
     sizes: tuple[Sized, ...]
     count: int
@@ -137,11 +137,14 @@ def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut
     top = -(-max(sizes, default=0) // BLOCK_BYTES)
     columns = [_versions(profile, durable, events, cut, block) for block in range(top)]
     found = []
+    inner: dict[int | None, list[tuple[BlockVersion, ...]]] = {}  # sizes of one write differ in their last block only
     for size, (maker, op) in sizes.items():
-        shown = columns[: -(-size // BLOCK_BYTES)]
-        whole = [_newest_first(profile.shown(column, maker, last=False)) for column in shown[:-1]]
-        if shown:
-            whole.append(_newest_first(profile.shown(shown[-1], maker, last=True), size % BLOCK_BYTES))
+        last = -(-size // BLOCK_BYTES) - 1
+        if maker not in inner:
+            inner[maker] = [_newest_first(profile.shown(column, maker, last=False)) for column in columns[:-1]]
+        whole = inner[maker][: max(0, last)]
+        if last >= 0:
+            whole.append(_newest_first(profile.shown(columns[last], maker, last=True), size % BLOCK_BYTES))
         if all(whole):
             found.append(Sized(size, maker, op, tuple(whole), math.prod(map(len, whole))))
     found.reverse()
@@ -150,6 +153,8 @@ def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut
 
 def _newest_first(versions: list[BlockVersion], inside: int = 0) -> tuple[BlockVersion, ...]:
     """Different contents only, cut to ``inside`` bytes where that is not the whole block."""
+    if len(versions) == 1 and not inside:
+        return (versions[0],)
     kept: dict[bytes, BlockVersion] = {}
     for version in reversed(versions):
         data = version.data if not inside else version.data[:inside].ljust(BLOCK_BYTES, b"\0")
