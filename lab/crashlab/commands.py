@@ -65,7 +65,7 @@ def demo(options: argparse.Namespace) -> int:
             raise
         text = "the demo checks the agents of longrun, which is not installed here; install crashlab with longrun"
         raise UsageError(text) from error
-    checked = _side_by_side([(exhibit.subject, [f"--faults={exhibit.faults}"]) for exhibit in exhibits], options)
+    checked = _side_by_side([(exhibit.subject, exhibit.options) for exhibit in exhibits], options)
     reports = [each.report for each in checked if each.report is not None]
     _show(reports, options)
     if len(reports) < len(exhibits):  # some had no result at all: their own codes say why

@@ -6,18 +6,20 @@ from typing import NamedTuple
 
 
 class Exhibit(NamedTuple):
-    """A subject by its import path, the kind of violation that it shows ("" for none), and the faults that show it."""
+    """A subject by its import path, the kind of violation that it shows ("" for none), and what it is asked for."""
 
     subject: str
     kind: str
-    faults: str = "kill"
+    options: tuple[str, ...] = ("--faults=kill",)
 
+
+POWER = "--faults=kill,power"
 
 DEMO: tuple[Exhibit, ...] = (
     Exhibit("longrun.checkpoint.naive_in_place:subject", "stuck"),
     Exhibit("longrun.checkpoint.naive_b_only:subject", "duplicate-effect"),
     Exhibit("longrun.resume.naive_drop_call:subject", "duplicate-effect"),
-    Exhibit("longrun.checkpoint.naive_no_fsync:subject", "stuck", "kill,power"),
-    Exhibit("longrun.checkpoint.correct:subject", "", "kill,power"),
+    Exhibit("longrun.checkpoint.naive_no_fsync:subject", "stuck", (POWER, "--profile=xfs")),
     Exhibit("longrun.checkpoint.correct:subject_hasty", ""),
+    Exhibit("longrun.checkpoint.correct:subject", "", (POWER,)),
 )

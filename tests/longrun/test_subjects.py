@@ -79,7 +79,7 @@ def test_the_demonstration_shows_the_naive_first() -> None:
 
 def test_what_only_a_power_loss_shows_is_asked_for_power_losses() -> None:
     """A naive and a correct one: the column for power says something in both senses."""
-    powered = [exhibit for exhibit in DEMO if "power" in exhibit.faults]
+    powered = [exhibit for exhibit in DEMO if "power" in exhibit.options[0]]
     assert [bool(exhibit.kind) for exhibit in powered] == [True, False]
 
 
