@@ -61,7 +61,7 @@ def read(directory: Path) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
-PLANTED = {
+PLANTED: dict[str, Store | Log | str] = {
     "overwriting in place": Store(overwrite, load, values=SAVES),
     "rename, nothing synced": Store(rename, load, values=SAVES),
     "rename, directory not synced": Store(rename_synced, load, values=SAVES),

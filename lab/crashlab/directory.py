@@ -89,6 +89,8 @@ def _attributes(path: str) -> tuple[tuple[str, bytes], ...]:
 def write(tree: Tree, directory: str | Path) -> None:
     """Fill the empty ``directory`` with ``tree``.
 
+    A directory under two names, which a power loss inside its renaming may leave, becomes two directories with the
+    same files: no call makes the one with two names.
     Raises LabError where the disk refuses, for example because it is full; what was written until
     then stays, for the caller to clear.
     """
@@ -97,7 +99,7 @@ def write(tree: Tree, directory: str | Path) -> None:
     try:
         for path, inode, node in tree.walk():
             real = os.path.join(root, path)
-            if inode in first_path:
+            if inode in first_path and not isinstance(node, Directory):
                 os.link(first_path[inode], real, follow_symlinks=False)
                 continue
             first_path[inode] = real

@@ -245,6 +245,9 @@ def _content_words(state: CrashState, inode: int, file: File) -> str:
 
 def _observed(step: Step) -> model.Observed:
     value = step.value or {}
+    if "raised" in value:  # what load raises on an empty directory: "nothing there", in its own words
+        error = str(value["raised"])
+        return model.Observed(how="raised", error=error, stdout=step.stdout, stderr=step.stderr, step=step.step)
     shown_value = value.get("end", value.get("value"))
     return model.Observed(
         how=step.how, value=shown_value, error=step.error, stdout=step.stdout, stderr=step.stderr, step=step.step

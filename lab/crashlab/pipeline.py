@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from crashlab import controls
 from crashlab.crash.kill import kill_states
@@ -26,96 +26,58 @@ from crashlab.reference import RECORDED_RUN_FACTOR, Recorded, learn_nothing, rec
 from crashlab.report import model
 from crashlab.report.folder import RunFolder
 from crashlab.rounds import Round
-from crashlab.settings import Asked, resolve
+from crashlab.settings import Asked, Options, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from crashlab.crash.profiles import Profile
     from crashlab.crash.sources import Source
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
     from crashlab.observation import Step
-    from crashlab.subject import AnySubject, Budget, Policy
+    from crashlab.subject import AnySubject
 
 
-def explore(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
+def explore(
     subject: AnySubject | str,
     *,
-    faults: str | None = None,
-    profile: str | None = None,
-    policy: Mapping[str, Policy] | None = None,
-    budget: str | Budget | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    recorder: str | None = None,
-    only: str | None = None,
-    disk: str | None = None,
-    redundant: bool = False,
-    out: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    **options: Unpack[Options],
 ) -> model.Report:
     """Try every crash state of ``subject`` and report.
 
-    ``subject`` is a Store, Log or Subject, or the path ``"module:object"`` of one. ``only`` judges one
-    state by its id. ``disk`` (``"ext4"``, ``"xfs"``, ``"btrfs"``; Linux, root) tries power losses on a real
-    file system too. ``redundant`` tells which of the subject's barriers change nothing.
+    ``subject`` is a Store, Log or Subject, or the path ``"module:object"`` of one. The options, all by keyword:
+
+    * ``faults``: a list such as ``"kill,power"``, which is the default; ``"all"``.
+    * ``profile``: the file systems of a power loss, ``"ext4,xfs,btrfs"`` unless said otherwise.
+    * ``policy``: per fault what it demands. ``budget``: ``"quick"``, ``"full"``, ``"brief"`` or a Budget.
+    * ``seed`` chooses the samples, ``jobs`` is how many recoveries run at a time, ``recorder`` how the run is watched.
+    * ``only`` judges one state by its id.
+    * ``disk`` (``"ext4"``, ``"xfs"``, ``"btrfs"``; Linux, root) loses power on a real file system too.
+    * ``redundant`` tells which of the subject's barriers change nothing.
+    * ``out`` is the folder for runs, ``.crashlab`` unless said otherwise.
+
     ``progress(phase, done, total)`` is called as work goes on. Raises UsageError only; a violation or an
     unmeasured result is in the report.
     """
-    asked = resolve(
-        faults=faults,
-        profile=profile,
-        policy=policy,
-        budget=budget,
-        seed=seed,
-        jobs=jobs,
-        recorder=recorder,
-        only=only,
-        disk=disk,
-        redundant=redundant,
-        out=out,
-    )
+    asked = resolve(**options)
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
         return _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
 
 
-def check(  # noqa: PLR0913 - the arguments of the public interface, all but one by keyword
+def check(
     subject: AnySubject | str,
     *,
-    faults: str | None = None,
-    profile: str | None = None,
-    policy: Mapping[str, Policy] | None = None,
-    budget: str | Budget | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    recorder: str | None = None,
-    only: str | None = None,
-    disk: str | None = None,
-    redundant: bool = False,
-    out: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    **options: Unpack[Options],
 ) -> model.Report:
     """Like :func:`explore`, but raise Violation or Unmeasured unless all is consistent.
 
     The message of the error is the whole text report, its first line complete by itself.
     """
     __tracebackhide__ = True  # pytest shows the finding, not this function
-    report = explore(
-        subject,
-        faults=faults,
-        profile=profile,
-        policy=policy,
-        budget=budget,
-        seed=seed,
-        jobs=jobs,
-        recorder=recorder,
-        only=only,
-        disk=disk,
-        redundant=redundant,
-        out=out,
-        progress=progress,
-    )
+    report = explore(subject, progress=progress, **options)
     if report.verdict == "violation":
         first = report.findings[0]
         text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"

@@ -319,9 +319,9 @@ class Round:
         counts = self._source.counts
         return {
             "points": self._source.moments,
-            "states": counts.states,
+            "states": counts.states + counts.skipped_cuts,  # of a cut that was left out one state at least
             "reached": counts.reached,
-            "skipped": counts.skipped,
+            "skipped": counts.skipped + counts.skipped_cuts,
             "sampled": counts.sampled,
         }
 

@@ -6,10 +6,11 @@ Read from the environment: ``CRASHLAB_BUDGET``, ``CRASHLAB_FAULTS``, ``CRASHLAB_
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from crashlab.crash.profiles import DEFAULT, Profile, parse_profile, parse_profiles
 from crashlab.errors import UsageError
@@ -77,21 +78,32 @@ class Asked:
         )
 
 
-def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by keyword
-    *,
-    faults: str | None = None,
-    profile: str | None = None,
-    policy: Mapping[str, Policy] | None = None,
-    budget: str | Budget | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    recorder: str | None = None,
-    only: str | None = None,
-    disk: str | None = None,
-    redundant: bool = False,
-    out: str | os.PathLike[str] | None = None,
-) -> Asked:
+class Options(TypedDict, total=False):
+    """The keyword arguments of :func:`crashlab.check`; what is left out has its default."""
+
+    faults: str | None
+    profile: str | None
+    policy: Mapping[str, Policy] | None
+    budget: str | Budget | None
+    seed: int | None
+    jobs: int | None
+    recorder: str | None
+    only: str | None
+    disk: str | None
+    redundant: bool
+    out: str | os.PathLike[str] | None
+
+
+def resolve(**options: Unpack[Options]) -> Asked:
     """Resolve the arguments. Raises UsageError for a value that means nothing."""
+    for name in options.keys() - Options.__annotations__.keys():
+        near = difflib.get_close_matches(name, Options.__annotations__, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        text = f"unknown argument {name!r}; {hint}Known: {', '.join(Options.__annotations__)}"
+        raise UsageError(text)
+    faults, profile, policy = options.get("faults"), options.get("profile"), options.get("policy")
+    recorder, only, disk = options.get("recorder"), options.get("only"), options.get("disk")
+    budget, out = options.get("budget"), options.get("out")
     environment = os.environ
     requests = parse_faults(faults if faults is not None else environment.get("CRASHLAB_FAULTS"))
     for name, each in (policy or {}).items():
@@ -109,12 +121,12 @@ def resolve(  # noqa: PLR0913 - the arguments of the public interface, all by ke
         profiles=parse_profiles(profile if profile is not None else DEFAULT),
         policy=policy or {},
         budget=Budget.of(budget if budget is not None else environment.get("CRASHLAB_BUDGET")),
-        seed=seed or 0,
-        jobs=_jobs(jobs),
+        seed=options.get("seed") or 0,
+        jobs=_jobs(options.get("jobs")),
         recorder=recorder or "auto",
         only=only,
         disk=_disk(disk),
-        redundant=redundant,
+        redundant=options.get("redundant", False),
         out=Path(out if out is not None else environment.get("CRASHLAB_OUT", ".crashlab")),
     )
 

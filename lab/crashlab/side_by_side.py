@@ -38,6 +38,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class _Running:
+    position: int
     subject: str
     process: subprocess.Popen[bytes]
     output: IO[bytes]
@@ -56,25 +57,25 @@ def check_side_by_side(
     leave the other cores idle.
     What a check says on stderr goes to ours. An interrupt ends the checks that run, silently, and is raised.
     """
-    waiting, running = list(subjects), list[_Running]()
-    done: dict[str, Checked] = {}
+    waiting, running = list(enumerate(subjects)), list[_Running]()
+    done: dict[int, Checked] = {}
     try:
         while waiting or running:
             while waiting and len(running) < at_a_time:
-                subject, own = waiting.pop()
-                running.append(_start(subject, [*own, *options]))
+                position, (subject, own) = waiting.pop()
+                running.append(_start(position, subject, [*own, *options]))
             _wait(running[0].process)
             for each in [each for each in running if each.process.poll() is not None]:
                 running.remove(each)
-                done[each.subject] = _result(each)
+                done[each.position] = _result(each)
             progress("agents checked", len(done), len(subjects))
     except BaseException:
         _interrupt(running)
         raise
-    return [done[subject] for subject, _ in subjects]
+    return [done[position] for position in range(len(subjects))]
 
 
-def _start(subject: str, options: Sequence[str]) -> _Running:
+def _start(position: int, subject: str, options: Sequence[str]) -> _Running:
     output = tempfile.TemporaryFile()  # noqa: SIM115 - read and closed when the process has ended
     command = [sys.executable, "-m", "crashlab", "check", subject, "--json", "--quiet", *options]
     process = subprocess.Popen(
@@ -84,7 +85,7 @@ def _start(subject: str, options: Sequence[str]) -> _Running:
         start_new_session=True,  # Ctrl-C is ours to answer, once
         preexec_fn=partial(sweep.die_with_parent, os.getpid()),  # noqa: PLW1509 - this process has one thread
     )
-    return _Running(subject, process, output)
+    return _Running(position, subject, process, output)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:

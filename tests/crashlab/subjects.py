@@ -35,6 +35,22 @@ STORE = Store(save, load)
 SMALL = Store(save, load, values=[{"n": 1}, {"n": 2}])
 
 
+def save_durably(directory: Path, value: Any) -> None:
+    """The same, with both barriers: the file before the rename, its directory after it."""
+    with (directory / "v.tmp").open("w") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    (directory / "v.tmp").rename(directory / "v.json")
+    descriptor = os.open(directory, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+DURABLE = Store(save_durably, load)
+DURABLE_SMALL = Store(save_durably, load, values=[{"n": 1}, {"n": 2}])
+
+
 def save_shouting(directory: Path, value: Any) -> None:
     """Raises on the second value."""
     if value["n"] == 2:

@@ -172,7 +172,10 @@ def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         return PASS
 
     monkeypatch.setitem(sys.modules, "crashlab.pipeline", types.SimpleNamespace(explore=explore))
-    given = "--faults kill[cut=byte] --budget full --seed 7 --jobs 2 --recorder python --only kill@7 --out runs"
+    given = (
+        "--faults kill[cut=byte] --profile posix --budget full --seed 7 --jobs 2 --recorder python --disk ext4 "
+        "--redundant --only kill@7 --out runs"
+    )
     cli.main(["check", "m:good", *given.split(), "--quiet"])
     cli.main(["check", "m:good"])
     for each in seen:
@@ -180,14 +183,20 @@ def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[0] == {
         "subject": "m:good",
         "faults": "kill[cut=byte]",
+        "profile": "posix",
         "budget": "full",
         "seed": 7,
         "jobs": 2,
         "recorder": "python",
+        "disk": "ext4",
+        "redundant": True,
         "only": "kill@7",
         "out": Path("runs"),
     }
-    assert {value for name, value in seen[1].items() if name != "subject"} == {None}
+    assert {name: value for name, value in seen[1].items() if value is not None} == {
+        "subject": "m:good",
+        "redundant": False,
+    }
 
 
 # --- the stream ------------------------------------------------------------------------------------
@@ -255,11 +264,17 @@ def test_a_narrow_terminal_gets_narrow_lines(monkeypatch: pytest.MonkeyPatch) ->
 
 def exhibit(monkeypatch: pytest.MonkeyPatch, explored: dict[str, Report | BaseException], **kinds: str) -> None:
     """Let longrun offer these subjects, each with the kind that it must show; their outcomes are known."""
-    shown = tuple(types.SimpleNamespace(subject=f"m:{name}", kind=kind) for name, kind in kinds.items())
+    shown = tuple(
+        types.SimpleNamespace(subject=f"m:{name}", kind=kind, options=("--faults=kill",))
+        for name, kind in kinds.items()
+    )
     monkeypatch.setitem(sys.modules, "longrun", types.ModuleType("longrun"))
     monkeypatch.setitem(sys.modules, "longrun.demo", types.SimpleNamespace(DEMO=shown))
 
-    def checked(subjects: list[str], _options: list[str], **_: Any) -> list[Checked]:
+    def checked(asked: list[tuple[str, list[str]]], options: list[str], **_: Any) -> list[Checked]:
+        assert {"--budget=brief"} <= {*options}
+        assert [list(own) for _, own in asked] == [["--faults=kill"]] * len(asked)
+        subjects = [subject for subject, _ in asked]
         reports = [explored[subject] for subject in subjects]
         known = [report if isinstance(report, crashlab.Report) else None for report in reports]
         return [Checked(subject, 64, report) for subject, report in zip(subjects, known, strict=True)]

@@ -36,6 +36,9 @@ def save(folder, value):
         file.flush()
         os.fsync(file.fileno())
     os.replace(folder / "value.tmp", folder / "value.json")
+    directory = os.open(folder, os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)
 
 naive = Store(save_in_place, load, values=[{"n": 1}, {"n": 2}])
 correct = Store(save, load, values=[{"n": 1}, {"n": 2}])

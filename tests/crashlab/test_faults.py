@@ -9,16 +9,18 @@ import pytest
 from crashlab.errors import UsageError
 from crashlab.faults import BUILT, DESIGNED, FaultRequest, parse_faults
 
-KILL = FaultRequest("kill")
+KILL, POWER = FaultRequest("kill"), FaultRequest("power")
 
 
 @pytest.mark.parametrize(
     ("text", "requests"),
     [
-        (None, (KILL,)),
+        (None, (KILL, POWER)),
         ("kill", (KILL,)),
         (" kill ", (KILL,)),
         ("kill,kill", (KILL,)),
+        ("power", (POWER,)),
+        ("power,kill", (POWER, KILL)),
         ("kill[]", (KILL,)),
         ("kill[cut=byte]", (FaultRequest("kill", {"cut": "byte"}),)),
         ("kill[ cut = byte ]", (FaultRequest("kill", {"cut": "byte"}),)),
@@ -40,11 +42,12 @@ def test_a_request_reads_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("powerloss", "unknown fault 'powerloss'; did you mean 'power' (which is not built yet)? Known: kill"),
-        ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill"),
-        ("xyzzy", "unknown fault 'xyzzy'; Known: kill"),
-        ("kill,race", "fault 'race' is not built yet; this version knows kill"),
-        ("power:ext4", "fault 'power' is not built yet; this version knows kill"),
+        ("powerloss", "unknown fault 'powerloss'; did you mean 'power'? Known: kill, power"),
+        ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill, power"),
+        ("damages", "unknown fault 'damages'; did you mean 'damage' (which is not built yet)? Known: kill, power"),
+        ("xyzzy", "unknown fault 'xyzzy'; Known: kill, power"),
+        ("kill,race", "fault 'race' is not built yet; this version knows kill, power"),
+        ("power:ext4", "fault 'power' has no variant ':ext4'; write power"),
         ("kill:now", "fault 'kill' has no variant ':now'; write kill"),
         ("kill[cut=bit]", "fault 'kill' has no option 'cut=bit'; it has cut=page|byte"),
         ("kill[bytes]", "fault 'kill' has no option 'bytes'; it has cut=page|byte"),

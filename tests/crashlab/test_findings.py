@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from crashlab import trace as t
+from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
+from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
-from crashlab.crash.states import state_of
+from crashlab.crash.profiles import parse_profiles
 from crashlab.demands import Problem, Reference
 from crashlab.explain import explain
 from crashlab.findings import Findings, disk_lines, matrix, op_lines
 from crashlab.judge import Judgement
 from crashlab.observation import Answer, Step
+from crashlab.rounds import Spot
 from tests.crashlab.traces import ack, call, create, effect, trace_of, write
+
+if TYPE_CHECKING:
+    from crashlab.report.model import Finding
 
 TRACE = trace_of(
     call({"n": 1}),
@@ -26,6 +34,7 @@ TRACE = trace_of(
     effect("mail", to="ada"),
     ack({"n": 2}),
 )
+SPOTS = [Spot(state.digest, "kill", state.done, state.cut_bytes is not None) for state in kill_states(TRACE)]
 ANSWER = Answer(state="", steps=(Step(step="first", how="raised", error="ValueError: torn", stdout="out"),))
 
 
@@ -101,7 +110,7 @@ def test_the_matrix_has_a_row_per_span_and_the_worst_verdict_per_cell() -> None:
     judged = {state.digest: ("consistent", "") for state in kill_states(TRACE)}
     bad = state_of(TRACE, "kill@3+4096")
     judged[bad.digest] = ("violation", "lost")
-    rows = matrix(judged, kill_states(TRACE), Places(TRACE))
+    rows = matrix([(judged, SPOTS)], Places(TRACE))
     assert [(row.place, row.first_op, row.last_op) for row in rows] == [
         ("save1", 1, 4),
         ("save2", 5, 7),
@@ -117,9 +126,23 @@ def test_the_matrix_has_a_row_per_span_and_the_worst_verdict_per_cell() -> None:
     assert (rows[2].before, rows[2].inside, rows[2].after) == ("consistent", "", "consistent")
 
 
+def test_the_matrix_shows_a_power_loss_in_a_column_of_its_own() -> None:
+    """At the op after which power was lost; the cells of kills stay as they are."""
+    judged = {"aa": ("violation", "torn"), "bb": ("consistent", "")}
+    spots = [Spot("aa", "power", 6, cut=False), Spot("bb", "power", 6, cut=False), Spot("bb", "power", 0, cut=False)]
+    rows = matrix([(judged, spots)], Places(TRACE))
+    assert [(row.power, row.states, row.kinds) for row in rows] == [
+        ("consistent", 1, ()),
+        ("violation", 2, ("torn",)),
+        ("", 0, ()),
+        ("", 0, ()),
+    ]
+    assert {cell for row in rows for cell in (row.before, row.inside, row.after)} == {""}
+
+
 def test_the_matrix_leaves_unjudged_states_blank() -> None:
     """No verdict, no colour."""
-    rows = matrix({}, kill_states(TRACE), Places(TRACE))
+    rows = matrix([({}, SPOTS)], Places(TRACE))
     assert {cell for row in rows for cell in (row.before, row.inside, row.after)} == {""}
 
 
@@ -153,3 +176,118 @@ def test_a_cut_append_is_explained_as_a_half_record() -> None:
     state = state_of(trace, "kill@4+4085")
     judgement = Judgement(state=state, verdict="violation", problems=(Problem(kind="lost", summary=""),))
     assert "half record" in explain(judgement).why
+
+
+# --- power loss -----------------------------------------------------------------------------------
+
+#    1 call   2 create a.tmp   3 write 5,000   4 rename   5 ack   6 call   7 write 2 more   8 ack
+SAVED = trace_of(
+    call({"n": 1}),
+    create("a.tmp", 10),
+    write("a.tmp", 10, b"x" * 5000),
+    (t.Rename, {"path": "dir/a.tmp", "inode": 10, "to": "dir/a"}),
+    ack({"n": 1}),
+    call({"n": 2}),
+    write("a", 10, b"yy", 5000),
+    ack({"n": 2}),
+)
+LOSSES = Losses(SAVED, parse_profiles("ext4,xfs,btrfs,posix"))
+
+
+def found_after(*state_ids: str, kind: str = "lost", confirmed: str | None = None) -> list[Finding]:
+    """The findings where a power loss broke a promise in these states."""
+    findings = Findings(Places(SAVED), LOSSES)
+    for state_id in state_ids:
+        problem = Problem(kind=kind, summary=f"{kind} at {state_id}")
+        state = LOSSES.one(state_id)
+        findings.add(Judgement(state=state, verdict="violation", problems=(problem,)), ANSWER, confirmed=confirmed)
+    return [finding for finding, _ in findings.finish(Reference(kind="Store", trace=SAVED), ["fsync it"])]
+
+
+def test_a_lost_op_is_noted_with_what_of_it_is_gone() -> None:
+    """The ops before the loss, with a note and words at those that never reached the disk."""
+    [found] = found_after("power@5-3d0,3d1")
+    assert [(line.n, line.op, line.note, line.remark) for line in found.ops] == [
+        (1, "call", None, ""),
+        (2, "create", None, ""),
+        (3, "write", "lost", "its size is there, its bytes are not"),
+        (4, "rename", None, ""),
+        (5, "ack", None, ""),
+    ]
+    assert (found.fault, found.fault_line, found.replay) == (
+        "power",
+        "power loss",
+        "crashlab replay power@5-3d0,3d1",
+    )
+    assert "before the bytes" in found.why
+
+
+def test_the_profiles_that_allow_a_loss_are_named() -> None:
+    """All for what any loses, the weakest alone for what only it loses."""
+    [everywhere] = found_after("power@5-3")
+    [weak] = found_after("power@5-4n1")
+    assert everywhere.profiles == ("ext4", "xfs", "btrfs", "posix")
+    assert weak.profiles == ("btrfs", "posix")
+
+
+def test_advice_on_losses_is_that_of_the_trials() -> None:
+    """Barriers that were tried, not the words for kills; without any, those."""
+    [found] = found_after("power@5-3")
+    assert found.advice == ("fsync it",)
+    findings = Findings(Places(SAVED), LOSSES)
+    findings.add(
+        Judgement(state=LOSSES.one("power@5-3"), verdict="violation", problems=(Problem(kind="lost", summary=""),)),
+        ANSWER,
+    )
+    [(untried, _)] = findings.finish(Reference(kind="Store", trace=SAVED))
+    assert untried.advice != ("fsync it",)
+
+
+def test_losses_of_one_cause_are_one_finding_and_of_two_are_two() -> None:
+    """The cause is what was lost; the state that lost least, early, is shown, and the rest listed."""
+    shown, other = found_after("power@8-3d0", "power@5-4", "power@5-3", "power@5-3d0,3d1")
+    assert {shown.id, other.id} == {"power@5-3", "power@5-4"}
+    by_id = {finding.id: finding for finding in (shown, other)}
+    assert by_id["power@5-3"].same == ("power@5-3d0,3d1", "power@8-3d0")
+    assert by_id["power@5-4"].same == ()
+
+
+def test_a_kill_and_a_loss_are_two_findings() -> None:
+    """What mends the one need not mend the other."""
+    findings = Findings(Places(SAVED), LOSSES)
+    for state in (LOSSES.one("power@5-3"), state_of(SAVED, "kill@5")):
+        problem = Problem(kind="lost", summary="")
+        findings.add(Judgement(state=state, verdict="violation", problems=(problem,)), ANSWER)
+    found = [finding for finding, _ in findings.finish(Reference(kind="Store", trace=SAVED))]
+    assert {(each.fault, each.profiles != ()) for each in found} == {("kill", False), ("power", True)}
+
+
+def test_the_earliest_loss_of_each_kind_is_known() -> None:
+    """By its moment; kills are none of these."""
+    findings = Findings(Places(SAVED), LOSSES)
+    for state_id, kind in (("power@8-3d0", "lost"), ("power@5-4", "lost"), ("power@8-4", "torn")):
+        problem = Problem(kind=kind, summary="")
+        state = LOSSES.one(state_id)
+        findings.add(Judgement(state=state, verdict="violation", problems=(problem,)), ANSWER)
+    kill = Judgement(
+        state=state_of(SAVED, "kill@1"), verdict="violation", problems=(Problem(kind="stuck", summary=""),)
+    )
+    findings.add(kill, ANSWER)
+    assert {each.kind: each.state.id for each in findings.earliest()} == {"lost": "power@5-4", "torn": "power@8-4"}
+
+
+def test_what_came_about_on_a_real_disk_is_confirmed() -> None:
+    """The finding says so; a computed one says nothing."""
+    assert [found.confirmed for found in found_after("power@5-3", confirmed="real-disk")] == ["real-disk"]
+    assert [found.confirmed for found in found_after("power@5-3")] == [None]
+
+
+def test_the_lost_op_is_shown_however_far_back_it_is() -> None:
+    """Of a long run the ops around the first lost one, and those before the crash."""
+    trace = trace_of(create("a", 10), write("a", 10, b"x"), *[ack(n) for n in range(60)])
+    losses = Losses(trace, parse_profiles("posix"))
+    state = next(state for state in losses.states() if state.done == 62 and state.id == "power@62-2")
+    lines = op_lines(state, marks=losses.marks(state))
+    assert [line.n for line in lines if line.note == "lost"] == [2]
+    assert lines[-1].n == 62
+    assert len(lines) < 30

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from crashlab import trace as t
+from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
-from crashlab.crash.states import state_of
+from crashlab.crash.losses import Losses
+from crashlab.crash.profiles import parse_profiles
 from crashlab.honesty import Honesty, matches
 from tests.crashlab.traces import ack, create, effect, save_point, trace_of, write
 
@@ -64,3 +66,61 @@ def test_unknown_matches_by_name_and_details() -> None:
     assert not matches(t.Unknown(n=0, name="page"), done)
     assert not matches(t.Unknown(n=0, name="mail", detail={"to": "bob"}), done)
     assert not matches(t.Unknown(n=0, name="mail", detail={"cc": "ada"}), done)
+
+
+# --- power loss -----------------------------------------------------------------------------------
+
+#    1-2 pending   3 effect   4 done   5 told: nothing of it is synced
+UNSYNCED = trace_of(
+    create("pending", 11), write("pending", 11, b"p"), effect("mail", to="ada"), create("done", 12), save_point("done")
+)
+#    the same, with a barrier before the save point: who finds no "done" there knows that power was lost before
+SYNCED = trace_of(
+    create("pending", 11),
+    write("pending", 11, b"p"),
+    effect("mail", to="ada"),
+    create("done", 12),
+    (t.Fsync, {"path": "dir", "inode": 1}),
+    save_point("done"),
+)
+
+
+def answers(trace: t.Trace, profile: str, *, lossy: bool = True) -> dict[str, bool]:
+    """Per power loss whether an unknown about the mail is honest; only kills are considered unless ``lossy``."""
+    losses = Losses(trace, parse_profiles(profile))
+    honesty = Honesty(trace, kill_states(trace), losses if lossy else None)
+    return {state.id: honesty.honest(MAIL, state) for state in losses.states()}
+
+
+@pytest.mark.parametrize(
+    ("state_id", "honest"),
+    [
+        ("power@5", False),  # what was told is there
+        ("power@5-2", False),  # "done" is there, which nobody writes before the effect
+        ("power@5-2d0", False),
+        ("power@5-4..", True),  # the files of kill@3
+        ("power@5-2,4..", True),  # no kill leaves an empty "pending" and a done mail, a loss on either side does
+        ("power@5-2d0,4..", True),
+        ("power@2-2d0", True),
+    ],
+)
+def test_unknown_is_honest_where_a_loss_leaves_the_same_files_on_the_other_side(state_id: str, honest: bool) -> None:
+    """What was saved after the effect and lost again tells nobody that it was done."""
+    assert answers(UNSYNCED, "ext4")[state_id] is honest
+
+
+def test_kills_alone_do_not_know_what_power_may_leave() -> None:
+    """Without the losses such an unknown would be blamed."""
+    kills, both = answers(UNSYNCED, "ext4", lossy=False), answers(UNSYNCED, "ext4")
+    assert (kills["power@5-2,4.."], both["power@5-2,4.."]) == (False, True)
+    assert {state_id for state_id, honest in kills.items() if honest} < {
+        each for each, honest in both.items() if honest
+    }
+
+
+@pytest.mark.parametrize("profile", ["ext4", "xfs", "btrfs", "posix", "ext4,xfs,btrfs,posix"])
+def test_unknown_is_needless_behind_a_barrier(profile: str) -> None:
+    """After the synced record no loss leaves what was there before the effect; until it returns, one may."""
+    found = answers(SYNCED, profile)
+    assert {honest for state_id, honest in found.items() if state_id.startswith("power@6")} == {False}
+    assert {honest for state_id, honest in found.items() if state_id.startswith("power@2")} == {True}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from crashlab import trace as t
+from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
-from crashlab.crash.states import state_of
 from crashlab.demands import Reference
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge, Judgement

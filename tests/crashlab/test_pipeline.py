@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NO_KILLS = Budget(real_kills=0)
+EVERY = "ext4,xfs,btrfs,posix"
 
 
 @pytest.fixture(scope="module")
 def store_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """One clean check, looked at by several tests."""
-    return explore(subjects.STORE, out=tmp_path_factory.mktemp("out"))
+    return explore(subjects.DURABLE, out=tmp_path_factory.mktemp("out"))
 
 
 def codes(report: Report) -> set[str]:
@@ -35,39 +37,67 @@ def codes(report: Report) -> set[str]:
 
 
 def test_a_correct_store_is_consistent_with_every_control(store_report: Report) -> None:
-    """Temporary file and rename survive every kill, and the lab proves itself on the way."""
+    """Temporary file, rename and two barriers survive kills and power losses; the lab proves itself on the way."""
     assert store_report.verdict == "consistent", str(store_report)
-    assert {control.control for control in store_report.controls} == set(CONTROLS)
+    assert {control.control for control in store_report.controls} == set(CONTROLS) - {"real-disk"}
     assert all(control.passed for control in store_report.controls)
 
 
 def test_every_distinct_state_is_judged_once(store_report: Report) -> None:
     """The counts add up, and writes were cut at page boundaries."""
-    [fault] = store_report.faults
-    assert fault.points == store_report.trace.ops + 1
-    assert fault.states == fault.points + 5 - 1  # the 20 KB value is cut at 4 pages: 4096, 8192, 12288, 16384
-    assert fault.judged == fault.distinct == fault.consistent < fault.states
-    assert fault.inside >= 4
+    kill, power = store_report.faults
+    assert kill.points == store_report.trace.ops + 1
+    assert kill.states == kill.points + 5 - 1  # the 20 KB value is cut at 4 pages: 4096, 8192, 12288, 16384
+    assert kill.inside >= 4
+    assert 0 < power.known < power.distinct < power.reached
+    assert (power.inside, power.reached + power.skipped) == (0, power.states)
+    for fault in (kill, power):
+        assert fault.judged == fault.distinct == fault.consistent < fault.states
 
 
 def test_the_ids_of_two_checks_are_the_same(store_report: Report, tmp_path: Path) -> None:
     """Ids are recipes: a second check of a deterministic store gives the same trace digest."""
-    again = explore(subjects.STORE, out=tmp_path, budget=NO_KILLS)
+    again = explore(subjects.DURABLE, faults="kill", out=tmp_path, budget=NO_KILLS)
     assert again.trace == store_report.trace
 
 
 def test_check_raises_with_the_whole_report(tmp_path: Path) -> None:
     """The first line says everything; kind and report are on the error."""
     with pytest.raises(Violation) as raised:
-        check(subjects.CHECKED_BAD, out=tmp_path)
+        check(subjects.CHECKED_BAD, faults="kill", out=tmp_path)
     assert raised.value.kind == "guard-bypassed"
     assert raised.value.report is not None
     assert str(raised.value).splitlines()[0].startswith("VIOLATION guard-bypassed: ended with resumed oddly [kill@")
 
 
+def test_a_save_without_fsync_survives_kills_and_is_lost_with_the_power(tmp_path: Path) -> None:
+    """The finding names the ops that never reached the disk, the profiles that allow it, and what mends it."""
+    with pytest.raises(Violation) as raised:
+        check(subjects.SMALL, profile=EVERY, out=tmp_path, budget=NO_KILLS)
+    report = raised.value.report
+    assert report is not None
+    kill, power = report.faults
+    assert (raised.value.kind, kill.violation) == ("lost", 0)
+    assert power.violation > 0
+    assert report.settings.profile == ("ext4", "xfs", "btrfs", "posix")
+    for finding in report.findings:
+        assert (finding.fault, finding.fault_line) == ("power", "power loss")
+        assert "posix" in finding.profiles
+        assert any(line.note == "lost" and line.remark for line in finding.ops)
+        assert finding.advice[0].startswith("fsync v.tmp between ops 3 and 4, and its directory between ops 4 and 5")
+    assert {row.power for row in report.matrix} == {"violation"}
+
+
+def test_both_barriers_hold_on_the_weakest_file_system(tmp_path: Path) -> None:
+    """The correct twin, under every profile."""
+    report = explore(subjects.DURABLE_SMALL, faults="power", profile=EVERY, out=tmp_path, budget=NO_KILLS)
+    assert report.verdict == "consistent", str(report)
+    assert report.faults[0].judged > 10
+
+
 def test_check_returns_the_report_of_a_pass(tmp_path: Path) -> None:
     """A pass gives the report back."""
-    assert check(subjects.CHECKED, out=tmp_path).verdict == "consistent"
+    assert check(subjects.CHECKED, faults="kill", out=tmp_path).verdict == "consistent"
 
 
 def test_unmeasured_is_never_a_pass(tmp_path: Path) -> None:
@@ -107,7 +137,7 @@ def test_a_write_outside_is_reported_and_not_followed(tmp_path: Path, monkeypatc
 
 def test_a_view_makes_runs_agree(tmp_path: Path) -> None:
     """Ids and times are dropped by the view, the rest is compared."""
-    assert explore(subjects.DIFFERS_VIEWED, out=tmp_path).verdict == "consistent"
+    assert explore(subjects.DIFFERS_VIEWED, faults="kill", out=tmp_path).verdict == "consistent"
 
 
 @pytest.mark.parametrize(
@@ -157,14 +187,14 @@ def test_an_output_folder_that_cannot_be_made_is_misuse(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ASYNC", "CLASS", "EVERYWHERE", "KEYED_LOG", "SERVICE"])
 def test_shapes_of_subjects_work(name: str, tmp_path: Path) -> None:
     """Coroutines, classes with handles, HOME and TMPDIR, keyed logs and programs without end."""
-    report = explore(getattr(subjects, name), out=tmp_path)
+    report = explore(getattr(subjects, name), faults="kill", out=tmp_path)
     assert report.verdict == "consistent", str(report)
     assert report.faults[0].judged > 3
 
 
 def test_a_program_without_end_that_forgets_is_found(tmp_path: Path) -> None:
     """Its check sees what was acked before the crash."""
-    report = explore(subjects.FORGETFUL_SERVICE, out=tmp_path)
+    report = explore(subjects.FORGETFUL_SERVICE, faults="kill", out=tmp_path)
     assert {finding.kind for finding in report.findings} == {"diverged"}
 
 
@@ -186,9 +216,21 @@ def test_only_judges_one_state(tmp_path: Path) -> None:
         explore(subjects.CHECKED_BAD, out=tmp_path, only="kill@999")
 
 
+def test_only_judges_one_power_loss(tmp_path: Path) -> None:
+    """Of the faults asked for, the one that the id names; what no profile leaves is refused, with the reason."""
+    report = explore(subjects.SMALL, out=tmp_path, only="power@9-8d0")
+    [fault] = report.faults
+    assert (fault.fault, fault.judged, fault.violation) == ("power", 1, 1)
+    assert [finding.id for finding in report.findings] == ["power@9-8d0"]
+    with pytest.raises(UsageError, match="belongs to none of the faults asked for"):
+        explore(subjects.SMALL, faults="kill", out=tmp_path, only="power@9-8d0")
+    with pytest.raises(UsageError, match="something that it loses was forced"):
+        explore(subjects.DURABLE_SMALL, out=tmp_path, only="power@7-3..")
+
+
 def test_a_bound_that_is_not_reached_is_unmeasured(tmp_path: Path) -> None:
     """States used up: what was reached is said."""
-    report = explore(subjects.SMALL, out=tmp_path, budget=Budget(states=3, real_kills=0))
+    report = explore(subjects.SMALL, faults="kill", out=tmp_path, budget=Budget(states=3, real_kills=0))
     assert codes(report) == {"bound"}
     assert report.faults[0].judged == 3
     assert explore(subjects.SMALL, out=tmp_path, budget=Budget(time_s=0.0, real_kills=0)).verdict == "unmeasured"
@@ -202,7 +244,7 @@ def test_a_policy_changes_what_is_demanded(tmp_path: Path) -> None:
 
 def test_cut_at_every_byte(tmp_path: Path) -> None:
     """The option cut=byte adds states inside small writes."""
-    page = explore(subjects.SMALL, out=tmp_path, budget=NO_KILLS)
+    page = explore(subjects.SMALL, faults="kill", out=tmp_path, budget=NO_KILLS)
     byte = explore(subjects.SMALL, out=tmp_path, budget=NO_KILLS, faults="kill[cut=byte]")
     assert byte.verdict == page.verdict == "consistent"
     assert byte.faults[0].inside > page.faults[0].inside == 0
@@ -213,13 +255,13 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     explore(subjects.SMALL, out=tmp_path, progress=lambda *each: told.append(each))
     phases = list(dict.fromkeys(phase for phase, _, _ in told))
-    assert phases == ["record", "kill", "real kills"]
+    assert phases == ["record", "kill", "power", "real kills", "barriers"]
     assert all(done <= total for _, done, total in told)
 
 
 def test_replay_meets_the_stored_state_again(tmp_path: Path) -> None:
     """The violation is still there; the files of the state can be taken out to look at."""
-    report = explore(subjects.CHECKED_BAD, out=tmp_path)
+    report = explore(subjects.CHECKED_BAD, faults="kill", out=tmp_path)
     state_id = report.findings[0].id
     again = replay(RunFolder.open(None, tmp_path), state_id, into=tmp_path / "look")
     assert (again.verdict, [finding.kind for finding in again.findings]) == ("violation", ["guard-bypassed"])
@@ -227,6 +269,18 @@ def test_replay_meets_the_stored_state_again(tmp_path: Path) -> None:
     assert (tmp_path / "look" / "dir").is_dir()
     with pytest.raises(UsageError, match="not empty"):
         replay(RunFolder.open(None, tmp_path), state_id, into=tmp_path / "look")
+
+
+def test_a_replayed_power_loss_is_the_same_finding(tmp_path: Path) -> None:
+    """Ops, files, reason and profiles come out as they were told; only what concerns all states is left out."""
+    report = explore(subjects.SMALL, faults="power", profile=EVERY, out=tmp_path, budget=NO_KILLS)
+    assert len(report.findings) > 1
+    whole = {"advice": (), "same": (), "same_count": 0, "replay": "", "directory": ""}
+    for finding in report.findings:
+        again = replay(RunFolder.open(None, tmp_path), finding.id)
+        [met] = again.findings
+        assert dataclasses.replace(met, **whole) == dataclasses.replace(finding, **whole)
+        assert again.settings.faults == ("power",)
 
 
 def test_replay_of_a_clean_state_is_consistent(tmp_path: Path) -> None:
@@ -245,7 +299,7 @@ def test_a_check_from_a_script_needs_no_import_path(tmp_path: Path) -> None:
         "def save(dir, value):\n"
         "    (dir / 'x').write_text(json.dumps(value)); (dir / 'x').rename(dir / name)\n"
         "load = lambda dir: json.loads((dir / name).read_text()) if (dir / name).exists() else None\n"
-        "print(json.dumps(explore(Store(save, load), out='out').to_json()))\n"
+        "print(json.dumps(explore(Store(save, load), faults='kill', out='out').to_json()))\n"
     )
     ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
     form: dict[str, Any] = json.loads(ran.stdout)
@@ -254,7 +308,7 @@ def test_a_check_from_a_script_needs_no_import_path(tmp_path: Path) -> None:
 
 def test_a_child_that_writes_nothing_is_told_and_no_fault(tmp_path: Path) -> None:
     """The report says what this version cannot see."""
-    report = explore(subjects.QUIET_CHILD, out=tmp_path)
+    report = explore(subjects.QUIET_CHILD, faults="kill", out=tmp_path)
     assert report.verdict == "consistent", str(report)
     assert any("a child process was started: true" in note for note in report.notes)
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
 
-from crashlab import Budget, explore
+import pytest
+
+from crashlab import Budget, Policy, explore
+from crashlab.crash.ids import state_of
 from crashlab.demands import Reference
-from crashlab.rounds import request
-from tests.crashlab.traces import trace_of
+from crashlab.recover.host import Host
+from crashlab.rounds import addressed, request
+from tests.crashlab import subjects
+from tests.crashlab.traces import ack, create, trace_of
 from tests.quality import programs
 
 if TYPE_CHECKING:
@@ -18,7 +25,8 @@ NO_KILLS = Budget(real_kills=0)
 
 def steps(kind: str, *, together: bool) -> list[str]:
     """The steps that a worker is asked for."""
-    asked = request("kill@1", Reference(kind=kind, trace=trace_of()), timeout_s=1.0, together=together)
+    trace = trace_of(ack())
+    asked = request(state_of(trace, "kill@1"), Reference(kind=kind, trace=trace), timeout_s=1.0, together=together)
     return [step["step"] + ("+again" if step.get("again") else "") for step in asked["steps"]]
 
 
@@ -35,7 +43,7 @@ def test_a_subject_resumes_twice_in_one_process_where_that_is_allowed() -> None:
 
 def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
     """A resume that lives from memory passes in one process; every sixteenth state in two finds it, then all are."""
-    report = explore(programs.REMEMBERS, out=tmp_path, budget=NO_KILLS)
+    report = explore(programs.REMEMBERS, faults="kill", out=tmp_path, budget=NO_KILLS)
     assert {(finding.kind, finding.observed.step, finding.contract) for finding in report.findings} == {
         ("diverged", "second", "RD")
     }
@@ -46,12 +54,97 @@ def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
 
 def test_ends_that_were_not_compared_are_told(tmp_path: Path) -> None:
     """After an honest unknown a person must decide; without check nobody says what must hold until then."""
-    report = explore(programs.HONEST_UNKNOWN, out=tmp_path, budget=NO_KILLS)
+    report = explore(programs.HONEST_UNKNOWN, faults="kill", out=tmp_path, budget=NO_KILLS)
     assert any("the end was not compared" in note for note in report.notes)
 
 
 def test_a_lock_held_for_life_is_no_alarm_and_is_told(tmp_path: Path) -> None:
     """Resumed twice in one process it collides with itself; in two processes it does not, and the report says so."""
-    report = explore(programs.LEASED, out=tmp_path, budget=NO_KILLS)
+    report = explore(programs.LEASED, faults="kill", out=tmp_path, budget=NO_KILLS)
     assert report.verdict == "consistent", str(report)
     assert "something stays in memory" in report.notes[0]
+
+
+# --- power loss -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked_of_workers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The id of each state that is recovered in a check."""
+    seen: list[str] = []
+    recover = Host.recover
+
+    def noting(host: Host, requests: Any) -> Any:
+        def noted() -> Any:
+            for each in requests:
+                seen.append(each["state"])
+                yield each
+
+        return recover(host, noted())
+
+    monkeypatch.setattr(Host, "recover", noting)
+    return seen
+
+
+def test_a_worker_is_told_how_to_find_a_state() -> None:
+    """By its recipe, read under a profile; a state without a recipe travels as its tree."""
+    trace = trace_of(create("a", 10))
+    reference = Reference(kind="Store", trace=trace, rebuilt=("*-shm",))
+    assert addressed(state_of(trace, "kill@1"), reference) == {
+        "state": "kill@1",
+        "profile": None,
+        "rebuilt": ("*-shm",),
+    }
+    lost = state_of(trace, "power@1-1", profile="posix")
+    assert addressed(lost, reference) == {"state": "power@1-1", "profile": "posix", "rebuilt": ("*-shm",)}
+    odd = dataclasses.replace(lost, recipe=None)
+    assert addressed(odd, reference) == {"state": "power@1-1", "tree": lost.tree.to_json(), "done": 1}
+
+
+def test_what_passed_under_a_kill_is_not_recovered_again(tmp_path: Path, asked_of_workers: list[str]) -> None:
+    """Equal files, effects and acks: known, counted as judged, and in the matrix."""
+    report = explore(subjects.DURABLE_SMALL, out=tmp_path, budget=NO_KILLS)
+    kill, power = report.faults
+    recovered = [state_id for state_id in asked_of_workers if state_id.startswith("power@")]
+    assert report.verdict == "consistent", str(report)
+    assert (kill.known, power.judged) == (0, power.distinct)
+    assert 0 < power.known == power.distinct - len(recovered)
+    assert len(set(recovered)) == len(recovered)
+    assert {row.power for row in report.matrix} == {"consistent"}
+
+
+def test_what_passed_under_other_demands_is_recovered_again(tmp_path: Path) -> None:
+    """A kill that may refuse says nothing about a power loss that may not."""
+    lenient = {"kill": Policy(refuse=True)}
+    report = explore(subjects.DURABLE_SMALL, policy=lenient, out=tmp_path, budget=NO_KILLS)
+    assert (report.verdict, report.faults[1].known) == ("consistent", 0)
+
+
+def test_enough_failing_states_of_a_moment_are_enough(tmp_path: Path, asked_of_workers: list[str]) -> None:
+    """The rest of that moment is left out, which is counted and told; other moments are still tried."""
+    whole = explore(subjects.SMALL, faults="power", out=tmp_path, budget=Budget(real_kills=0, violations=500_000))
+    asked_of_workers.clear()
+    short = explore(subjects.SMALL, faults="power", out=tmp_path, jobs=1, budget=Budget(real_kills=0, violations=1))
+    [all_of_them], [some] = whole.faults, short.faults
+    assert (whole.verdict, short.verdict) == ("violation", "violation")
+    assert {finding.kind for finding in short.findings} <= {finding.kind for finding in whole.findings}
+    assert not any("left out" in note for note in whole.notes)
+    assert 0 < some.violation < all_of_them.violation
+    assert some.judged == some.distinct < all_of_them.distinct
+    [note] = [note for note in short.notes if "left out" in note]
+    told = re.match(
+        r"power: (\d+) states were left out at moments where others had failed already; budget='full'", note
+    )
+    assert told
+    assert int(told[1]) >= all_of_them.distinct - some.distinct
+    moments = {state_id.partition("-")[0] for state_id in asked_of_workers if state_id.startswith("power@")}
+    assert len(moments) > 1
+
+
+def test_states_that_pass_are_never_left_out(tmp_path: Path) -> None:
+    """The limit is one of violations: a correct store is tried whole."""
+    budgets = [Budget(real_kills=0, violations=violations) for violations in (1, 500_000)]
+    one, all_of_them = (
+        explore(subjects.DURABLE_SMALL, faults="power", out=tmp_path, budget=budget).faults[0] for budget in budgets
+    )
+    assert one.distinct == all_of_them.distinct == one.consistent

@@ -12,14 +12,15 @@ from crashlab.subject import FULL, QUICK, Budget, Policy
 
 
 def test_defaults() -> None:
-    """Without anything: kill, quick, seed 0, .crashlab."""
+    """Without anything: kill and power on three file systems, quick, seed 0, .crashlab."""
     asked = resolve(jobs=1)
     assert ([str(fault) for fault in asked.faults], asked.budget, asked.seed, asked.out) == (
-        ["kill"],
+        ["kill", "power"],
         QUICK,
         0,
         Path(".crashlab"),
     )
+    assert asked.profile == "ext4,xfs,btrfs"
 
 
 def test_environment_fills_in_and_the_argument_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +54,11 @@ def test_a_policy_is_laid_over_the_default_of_its_fault() -> None:
         ({"budget": "huge"}, "unknown budget 'huge'"),
         ({"jobs": 0}, "jobs is 0"),
         ({"recorder": "strace"}, "recorder 'strace' is not built"),
-        ({"policy": {"power": Policy()}}, "policy for 'power'"),
+        ({"policy": {"power": Policy()}, "faults": "kill"}, "policy for 'power'"),
+        ({"policy": {"damage": Policy()}}, "policy for 'damage'"),
         ({"policy": {"kill": "once"}}, "policy for 'kill'"),
         ({"faults": "powerloss"}, "unknown fault 'powerloss'"),
+        ({"profile": "xsf"}, "unknown profile 'xsf'; did you mean 'xfs'"),
     ],
 )
 def test_what_means_nothing_is_refused(arguments: dict[str, object], message: str) -> None:
@@ -68,3 +71,9 @@ def test_a_budget_of_ones_own() -> None:
     """A Budget passes through; its shape is in the report's settings."""
     asked = resolve(budget=Budget(states=7), jobs=1)
     assert asked.shown(recovery="isolated").budget["states"] == 7
+
+
+def test_a_misspelt_argument_is_refused() -> None:
+    """It must not be passed over: the check would be another one than was meant."""
+    with pytest.raises(UsageError, match="unknown argument 'fault'; did you mean 'faults'"):
+        resolve(fault="kill")  # type: ignore[call-arg]  # the mistake under test

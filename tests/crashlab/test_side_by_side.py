@@ -24,12 +24,17 @@ def _find_the_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_come_in_the_order_of_the_subjects(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whichever ends first; one that cannot be checked has no report and its own exit code."""
+    """Whichever ends first, each with its own options; one that cannot be checked has no report but its own code."""
     told: list[tuple[str, int, int]] = []
     subjects = [f"tests.crashlab.subjects:{name}" for name in ("CHECKED_BAD", "SMALL", "NO_SUCH")]
-    checked = check_side_by_side(subjects, [f"--out={tmp_path}"], at_a_time=2, progress=lambda *each: told.append(each))
+    pairs = [
+        (subject, [f"--faults={faults}"]) for subject, faults in zip(subjects, ("power", "kill", "kill"), strict=True)
+    ]
+    options = [f"--out={tmp_path}", "--budget=brief"]
+    checked = check_side_by_side(pairs, options, at_a_time=2, progress=lambda *each: told.append(each))
     assert [each.subject for each in checked] == subjects
     assert [each.code for each in checked] == [1, 0, 64]
+    assert [each.report.faults[0].fault for each in checked if each.report] == ["power", "kill"]
     assert [each.report.verdict if each.report else None for each in checked] == ["violation", "consistent", None]
     assert told[-1] == ("agents checked", 3, 3)
     assert "NO_SUCH" in capfd.readouterr().err
@@ -40,7 +45,7 @@ def test_an_interrupt_ends_every_check(tmp_path: Path) -> None:
     program = (
         "from crashlab.side_by_side import check_side_by_side\n"
         "print('started', flush=True)\n"
-        "check_side_by_side(['tests.crashlab.subjects:NEVER_ENDS_SOON'] * 2, ['--out=out'], at_a_time=2,\n"
+        "check_side_by_side([('tests.crashlab.subjects:NEVER_ENDS_SOON', [])] * 2, ['--out=out'], at_a_time=2,\n"
         "    progress=lambda *_: print('tick', flush=True))\n"
     )
     started = subprocess.Popen(
@@ -54,9 +59,10 @@ def test_an_interrupt_ends_every_check(tmp_path: Path) -> None:
     started.stdout.close()
     assert started.returncode != 0
     deadline = time.monotonic() + 5
-    while _alive(started.pid) and time.monotonic() < deadline:
+    while (_alive(started.pid) or _at_work(tmp_path)) and time.monotonic() < deadline:
         continue
     assert not _alive(started.pid)
+    assert _at_work(tmp_path) == []
 
 
 def _alive(group: int) -> bool:
@@ -65,3 +71,15 @@ def _alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _at_work(folder: Path) -> list[str]:
+    """The process ids of labs that a check in ``folder`` started: their keepers end last."""
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(folder) in command.read_bytes():
+                found.append(command.parent.name)
+        except OSError:  # it ended while we looked
+            continue
+    return found

@@ -93,7 +93,7 @@ def test_states_that_differ_only_in_a_call_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "state_id", ["kill@9", "kill@x", "power@3", "kill@0+1", "kill@6+0", "kill@6+99999", "kill@2+1", ""]
+    "state_id", ["kill@9", "kill@x", "power@99", "power@3x", "kill@0+1", "kill@6+0", "kill@6+99999", "kill@2+1", ""]
 )
 def test_an_id_of_another_recording_is_refused(state_id: str) -> None:
     """What the recipe asks for is not there: the error says what was expected."""

@@ -35,6 +35,8 @@ def request(trace: t.Trace, *, steps: int = 1, timeout_s: float = 20.0) -> dict[
     names = ("first", "second", "third")[:steps]
     return {
         "state": f"kill@{len(trace.ops)}",
+        "profile": None,
+        "rebuilt": (),
         "steps": [{"step": name} for name in names],
         "timeout_s": timeout_s,
     }
