@@ -1,8 +1,10 @@
 """How many states of a power loss one core enumerates per second, and what a state costs in memory.
 
-The subjects are loops that save five blocks per turn: without any barrier, with each one missing, and
-with all of them. ``python -m benchmarks.power`` prints one line per loop and profile. A state is
-enumerated when its recipe and digest are there and it is known to be new; no bytes are built.
+The subjects are loops that save five blocks per turn: without any barrier, with fsync of the file, and
+with fsync of file and directory. ``python -m benchmarks.power`` prints one line per loop and profile. A
+state is enumerated when its recipe and digest are there and it is known to be new; no bytes are built.
+The time to read the trace is in, so that short loops show what it costs; each is gone through a few
+times, and the fastest counts.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ BOUND = 4096
 STATES = 300_000
 """Enough of a loop with more states to know its rate."""
 
-DIRECTORY = 1
+ROUNDS = 5
+"""How often a loop with few states is gone through."""
 
 
 def turns(number: int, *, fsync: bool, directory: bool) -> t.Trace:
@@ -58,6 +61,14 @@ def rate(trace: t.Trace, profile: str) -> tuple[int, float]:
     return number, time.process_time() - began
 
 
+def best_rate(trace: t.Trace, profile: str) -> tuple[int, float]:
+    """The fastest of a few rounds; one for a loop with many states."""
+    found = [rate(trace, profile)]
+    while found[0][0] < STATES and len(found) < ROUNDS:
+        found.append(rate(trace, profile))
+    return min(found, key=lambda each: each[1])
+
+
 def bytes_per_state(trace: t.Trace, profile: str) -> tuple[int, float]:
     """How many states, and what each adds to the memory at its peak."""
     tracemalloc.start()
@@ -67,22 +78,24 @@ def bytes_per_state(trace: t.Trace, profile: str) -> tuple[int, float]:
     return number, peak / number
 
 
+BARRIERS = {
+    "no barrier": {"fsync": False, "directory": False},
+    "fsync": {"fsync": True, "directory": False},
+    "fsync and dirsync": {"fsync": True, "directory": True},
+}
+
+
 def main() -> None:
     """Measure, and print one line per loop and profile."""
-    loops = {
-        "4 turns, no barrier": turns(4, fsync=False, directory=False),
-        "20 turns, no barrier": turns(20, fsync=False, directory=False),
-        "20 turns, fsync": turns(20, fsync=True, directory=False),
-        "100 turns, fsync": turns(100, fsync=True, directory=False),
-        "100 turns, fsync and dirsync": turns(100, fsync=True, directory=True),
-    }
     print(f"{'power loss':30} {'profile':8} {'states':>10} {'per second':>12}")
-    for name, trace in loops.items():
-        for profile in PROFILES:
-            number, seconds = rate(trace, profile)
-            print(f"{name:30} {profile:8} {number:10,} {number / seconds:12,.0f}")
-    number, each = bytes_per_state(loops["4 turns, no barrier"], "posix")
-    print(f"memory at the peak: {each:.0f} bytes per state ({number:,} states)")
+    for number in (4, 20, 100):
+        for name, barriers in BARRIERS.items():
+            trace = turns(number, **barriers)
+            for profile in PROFILES:
+                states, seconds = best_rate(trace, profile)
+                print(f"{f'{number} turns, {name}':30} {profile:8} {states:10,} {states / seconds:12,.0f}")
+    states, each = bytes_per_state(turns(20, **BARRIERS["no barrier"]), "posix")
+    print(f"memory at the peak: {each:.0f} bytes per state ({states:,} states)")
 
 
 if __name__ == "__main__":

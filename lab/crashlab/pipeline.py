@@ -188,7 +188,15 @@ class _Exploration:
 
     def _losses(self, reference: Reference, profiles: Sequence[Profile]) -> Losses:
         asked = self._asked
-        return Losses(reference.trace, profiles, bound=asked.bound, seed=asked.seed, rebuilt=reference.rebuilt)
+        return Losses(
+            reference.trace,
+            profiles,
+            bound=asked.bound,
+            seed=asked.seed,
+            rebuilt=reference.rebuilt,
+            sample=min(asked.bound, asked.budget.sample),
+            edges=asked.budget.cuts == "edges",
+        )
 
     def _round(
         self, reference: Reference, fault: FaultRequest, earlier: Sequence[Round], losses: Losses | None

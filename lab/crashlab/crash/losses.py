@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Losses:
-    """Power losses of one trace. ``bound`` and ``seed`` are those of :class:`~crashlab.crash.power.PowerLoss`.
+    """Power losses of one trace. The options are those of :class:`~crashlab.crash.power.PowerLoss`.
 
     >>> from crashlab import trace as t
     >>> from crashlab.crash.profiles import parse_profiles
@@ -39,7 +39,7 @@ class Losses:
     ('ext4',)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options, each by its name
         self,
         trace: t.Trace,
         profiles: Sequence[Profile],
@@ -47,9 +47,14 @@ class Losses:
         bound: int = BOUND,
         seed: int = 0,
         rebuilt: Sequence[str] = REBUILT,
+        sample: int | None = None,
+        edges: bool = False,
     ) -> None:
         self.trace, self.profiles = trace, tuple(profiles)
-        self._losses = [PowerLoss(trace, profile, bound=bound, seed=seed, rebuilt=rebuilt) for profile in profiles]
+        self._losses = [
+            PowerLoss(trace, profile, bound=bound, seed=seed, rebuilt=rebuilt, sample=sample, edges=edges)
+            for profile in profiles
+        ]
 
     def states(self) -> Iterator[CrashState]:
         """Each state once; under every profile those first that are the least protected."""

@@ -233,24 +233,29 @@ class History:
         barrier = barrier_of(op, tree)
         nameless = isinstance(op, t.Create) and not op.path
         after = tree.apply(op) if micro or nameless or isinstance(op, t.SetTimes) else tree
-        names = tuple(each for each in micro if isinstance(each, Name))
-        self._add_link(op, names, micro)
-        for each in micro:
-            if isinstance(each, Attribute):
-                self.attributes.setdefault(each.inode, []).append(op.n)
-        if nameless or names or any(isinstance(each, Attribute) for each in micro):
-            self.trees[-1] = self.trees[-1].apply(op)  # a nameless file may stand in a tree: nothing shows it
-        self._add_event(op, micro, after)
-        self._add_names(names, tree)
+        if micro:
+            self._add_micro(op, micro, after)
+        elif nameless:
+            self.trees[-1] = self.trees[-1].apply(op)  # it may stand in a tree: nothing shows it
         if barrier is not None:
             self.barriers[op.n] = barrier
         self.running.append(after)
         self.issued.append(len(self.chain))
 
-    def _add_link(self, op: t.Op, names: tuple[Name, ...], micro: tuple[Micro, ...]) -> None:
+    def _add_micro(self, op: t.Op, micro: tuple[Micro, ...], after: Tree) -> None:
+        names = tuple([each for each in micro if isinstance(each, Name)])
         sets_size = any(isinstance(each, Size) for each in micro)
-        if not (names or sets_size or any(isinstance(each, Attribute) for each in micro)):
-            return
+        changed = [each.inode for each in micro if isinstance(each, Attribute)]
+        if names or sets_size or changed:
+            self._add_link(op, names, sets_size=sets_size)
+        for inode in changed:
+            self.attributes.setdefault(inode, []).append(op.n)
+        if names or changed:
+            self.trees[-1] = self.trees[-1].apply(op)
+        self._add_event(op, micro, after)
+        self._add_names(names, self.running[-1])
+
+    def _add_link(self, op: t.Op, names: tuple[Name, ...], *, sets_size: bool) -> None:
         assert isinstance(op, t.FileOp)
         touches = {op.inode} | {each.over for each in names if each.over is not None}
         creates = bool(names) and isinstance(op, (t.Create, t.MakeDirectory))
@@ -260,14 +265,14 @@ class History:
     def _add_event(self, op: t.Op, micro: tuple[Micro, ...], after: Tree) -> None:
         before, position = self.issued[-1], len(self.chain)
         blocks = [each.block for each in micro if isinstance(each, Block)]
-        if isinstance(op, (t.Write, t.Truncate, t.Allocate)) and micro:
+        if isinstance(op, (t.Write, t.Truncate, t.Allocate)):
             node, old = after.nodes[op.inode], size_of(self.running[-1], op.inode)
             assert isinstance(node, File)
             kind = "write" if isinstance(op, t.Write) else "size"
             touched = range(blocks[0], blocks[-1] + 1) if blocks else range(0)
             new = Event(kind, op.n, before, position, old, node.content.size, touched, node.content, op.time_ns)
             self.events.setdefault(op.inode, []).append(new)
-        elif isinstance(op, t.Rename) and micro:
+        elif isinstance(op, t.Rename):
             node, over = after.nodes[op.inode], self.running[-1].node(op.to)
             if isinstance(node, File) and isinstance(over, File):
                 size = node.content.size

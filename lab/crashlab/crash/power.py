@@ -2,7 +2,8 @@
 
 For each moment the cuts with the most variants come first: many variants mean missing barriers. Of
 each cut first the newest and the oldest state, then all. A cut with at most ``bound`` states is
-gone through whole; of a larger one its core and ``sample`` seeded picks. Nothing is built while
+gone through whole; of a larger one its core and ``sample`` seeded picks; with ``edges`` the core of a
+large file is small, as it takes only first, middle and last blocks and sizes. Nothing is built while
 enumerating: a state is a recipe of numbers and a sum of digests; :meth:`PowerLoss.tree` follows it.
 
 Effects and acks before the crash stay done. The moment is part of the digest only by their number.
@@ -74,6 +75,7 @@ class PowerLoss:
         seed: int = 0,
         rebuilt: Sequence[str] = shapes.REBUILT,
         sample: int | None = None,
+        edges: bool = False,
     ) -> None:
         self.trace, self.profile = trace, profile
         self.cuts = cuts_of(trace, profile, rebuilt=rebuilt)
@@ -81,6 +83,7 @@ class PowerLoss:
         self.counts = Counts()
         self._bound, self._seed = bound, seed
         self._sample = bound if sample is None else sample
+        self._edges = edges
         self._terms: dict[Slot, list[int]] = {}
         self._cached = 0
         self._outside = _outsides(trace)
@@ -157,7 +160,7 @@ class PowerLoss:
                 yield from self._whole(seen, cut, outside)
             return
         picks = random.Random(f"{self._seed} {cut.moment.done} {cut.number}")  # noqa: S311 - a sample, no secret
-        inner = dict.fromkeys(_core(cut))
+        inner = dict.fromkeys(_core(cut, edges=self._edges))
         sample = (tuple(picks.randrange(slot.count) for slot in cut.varied) for _ in range(self._sample))
         chosen = inner | dict.fromkeys(sample)
         self._count(cut, len(chosen), len(chosen) - (0 if by_chance else len(inner)))
@@ -223,11 +226,11 @@ def _most_first(cut: Cut) -> int:
     return -cut.count
 
 
-def _core(cut: Cut) -> Iterator[tuple[int, ...]]:
+def _core(cut: Cut, *, edges: bool) -> Iterator[tuple[int, ...]]:
     """Per file its own core, with the others all newest and all oldest."""
     newest, oldest = _ends(cut)
     for at, slot in enumerate(cut.varied):
-        inside = slot.variants.core() if slot.variants is not None else range(slot.count)
+        inside = slot.variants.core(edges=edges) if slot.variants is not None else range(slot.count)
         for number in inside:
             for rest in (newest, oldest):
                 yield (*rest[:at], number, *rest[at + 1 :])

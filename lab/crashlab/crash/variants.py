@@ -9,6 +9,7 @@ Not modelled: damage of bytes that were durable; that is another fault.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from crashlab.crash.profiles import Profile
 
 _ZEROS = bytes(BLOCK_BYTES)
+MASK = (1 << 128) - 1
 
 _Sizes = dict[int, tuple[int | None, int]]
 """Each size with the position of the growing write that made it, or None, and the op."""
@@ -68,6 +70,16 @@ class Sized:
             number = number * len(versions) + index
         return number
 
+    def core(self, *, edges: bool) -> Iterator[int]:
+        """All newest, all oldest; of each block that may vary that it alone is missing, or alone there, or a prefix."""
+        newest, oldest = [0] * len(self.blocks), [len(versions) - 1 for versions in self.blocks]
+        yield from (0, self.count - 1)
+        varied = [index for index, last in enumerate(oldest) if last]
+        for index in _edges(varied) if edges else varied:
+            yield self.number([*newest[:index], oldest[index], *newest[index + 1 :]])
+            yield self.number([*oldest[:index], 0, *oldest[index + 1 :]])
+            yield self.number([*newest[:index], *oldest[index:]])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variants:
@@ -75,6 +87,8 @@ class Variants:
 
     sizes: tuple[Sized, ...]
     count: int
+    only: Content | None = None
+    """The content, where nothing may differ."""
 
     def at(self, number: int) -> tuple[Sized, int]:
         """The size of variant ``number``, and the number of its combination of blocks."""
@@ -92,27 +106,29 @@ class Variants:
 
     def part(self, number: int) -> tuple[int, int]:
         """``(size, block sum)`` of one variant."""
+        if self.only is not None:
+            return self.only.size, self.only.block_sum
         sized, inside = self.at(number)
         return sized.size, sum(block_digest(i, version.data) for i, version in enumerate(sized.choice(inside)))
 
     def content(self, number: int) -> Content:
         """The bytes of one variant."""
+        if self.only is not None:
+            return self.only
         sized, inside = self.at(number)
-        return Content.of(b"".join(version.data for version in sized.choice(inside))[: sized.size])
+        blocks = tuple(version.data for version in sized.choice(inside))
+        return Content(blocks, sized.size, sum(itertools.starmap(block_digest, enumerate(blocks))) & MASK)
 
-    def core(self) -> list[int]:
-        """The numbers to try first where not all can be: sizes whole and empty, blocks alone and missing."""
+    def core(self, *, edges: bool = False) -> list[int]:
+        """The numbers to try first where not all can be: sizes whole and empty, blocks alone and missing.
+
+        With ``edges`` only the first, the middle and the last of many blocks and of many sizes are taken.
+        """
+        taken = _edge_sizes(self.sizes) if edges else None
         numbers, start = [0, self.count - 1], 0
         for sized in self.sizes:
-            oldest = [len(versions) - 1 for versions in sized.blocks]
-            numbers += [start, start + sized.count - 1]
-            for index, last in enumerate(oldest):
-                if last:
-                    newest = [0] * len(oldest)
-                    missing = [*newest[:index], last, *newest[index + 1 :]]
-                    alone = [*oldest[:index], 0, *oldest[index + 1 :]]
-                    prefix = [*newest[:index], *oldest[index:]]
-                    numbers += [start + sized.number(each) for each in (missing, alone, prefix)]
+            if taken is None or sized.size in taken:
+                numbers += [start + number for number in sized.core(edges=edges)]
             start += sized.count
         return list(dict.fromkeys(numbers))
 
@@ -128,14 +144,34 @@ class Variants:
         )
 
 
+def _edges(found: Sequence[int]) -> tuple[int, ...]:
+    """The first, the middle and the last."""
+    return (found[0], found[(len(found) - 1) // 2], found[-1]) if len(found) > 3 else tuple(found)  # noqa: PLR2004 - all of three
+
+
+def _edge_sizes(sizes: Sequence[Sized]) -> set[int]:
+    """The newest size, the oldest, 0, and the newest that ends in the first, the middle and the last block."""
+    in_block: dict[int, int] = {}
+    for sized in sizes:
+        in_block.setdefault(-(-sized.size // BLOCK_BYTES), sized.size)
+    return {
+        sizes[0].size,
+        sizes[-1].size,
+        *(in_block[block] for block in (0, *_edges(sorted(in_block))) if block in in_block),
+    }
+
+
 def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut: int | None) -> Variants:
     """What a file may hold that durably held ``durable`` before ``events``.
 
     ``cut`` metadata changes show; None where a profile knows no such order.
     """
+    if all(event.kind == "over" for event in events):  # these say only what sizes are left, and there is one
+        blocks = tuple([(BlockVersion(-1, 0, block),) for block in durable.blocks])
+        return Variants((Sized(durable.size, None, 0, blocks, 1),), 1, durable)
     sizes = _sizes(profile, durable.size, events, cut)
     top = -(-max(sizes, default=0) // BLOCK_BYTES)
-    columns = [_versions(profile, durable, events, cut, block) for block in range(top)]
+    columns = _columns(profile, durable, events, cut, top)
     found = []
     inner: dict[int | None, list[tuple[BlockVersion, ...]]] = {}  # sizes of one write differ in their last block only
     for size, (maker, op) in sizes.items():
@@ -196,28 +232,29 @@ def _drop_zero(sizes: _Sizes) -> None:
         sizes.pop(0, None)
 
 
-def _versions(
-    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, block: int
-) -> list[BlockVersion]:
-    """Each version of one block that may be on disk, oldest first."""
-    held = block < len(durable.blocks)
-    versions = [BlockVersion(-1, 0, durable.blocks[block] if held else _ZEROS, absent=not held)]
+def _columns(
+    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, top: int
+) -> list[list[BlockVersion]]:
+    """Of each of the first ``top`` blocks the versions that may be on disk, oldest first."""
+    held = durable.blocks[:top]
+    columns = [[BlockVersion(-1, 0, block)] for block in held]
+    columns += [[BlockVersion(-1, 0, _ZEROS, absent=True)] for _ in range(top - len(held))]
+    end = top  # blocks from here on were freed by a truncation that does not show: nothing later shows in them
     for index, event in enumerate(events):
         if event.kind == "over" or (event.kind == "size" and event.size >= event.old):
             continue
-        if event.kind == "size" and block * BLOCK_BYTES >= event.size:  # the block is freed
+        shows = cut is None or event.position <= cut
+        if event.kind == "size":
+            freed = -(-event.size // BLOCK_BYTES)
             gone = BlockVersion(index, event.op, _ZEROS, absent=True)
-            if cut is None:
-                versions = profile.freed(gone, versions)
-            elif event.position <= cut:
-                versions = [gone]
-            else:
-                break
-        elif block in event.blocks:
-            new = BlockVersion(index, event.op, event.content.blocks[block])
+            for block in range(freed, end) if shows else ():
+                columns[block] = profile.freed(gone, columns[block]) if cut is None else [gone]
+            end = end if shows else min(end, freed)
+        for block in range(event.blocks.start, min(event.blocks.stop, end)):
+            versions, new = columns[block], BlockVersion(index, event.op, event.content.blocks[block])
             tears = torn(new, versions) if profile.tears_sectors else []
-            if event.kind == "size" and (cut is None or event.position <= cut):
-                versions = profile.cut([*tears, *versions], new, event.size % BLOCK_BYTES)
+            if event.kind == "size" and shows:
+                columns[block] = profile.cut([*tears, *versions], new, event.size % BLOCK_BYTES)
             else:
-                versions = [*versions, *tears, new]
-    return versions
+                columns[block] = [*versions, *tears, new]
+    return columns

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BYSTANDER = ".bystander"
 _FIRST_NUMBER = 1 << 40
 ACTIONS = ("nothing", "nothing", "fsync here", "fsync there", "range", "commit", "syncfs")
+"""Those of a run that asks for nothing else; ``first block``, the first 4 KiB of each open file, is for experiments."""
 
 
 def with_bystanders(base: Tree) -> Tree:
@@ -64,6 +65,9 @@ class Perturbation:
             blocks = os.fstat(descriptor).st_size // 4096 + 1
             first = self._chooser.randrange(blocks)
             kernel.sync_range(descriptor, first * 4096, self._chooser.randint(1, blocks) * 4096)
+        elif action == "first block":
+            for descriptor in descriptors:
+                kernel.sync_range(descriptor, 0, 4096)
         elif action.startswith("fsync"):
             self._fsync(self._root / ("dir" if action == "fsync here" else ""))
         return action

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from crashlab import trace as t
+from crashlab.crash import orders
+from crashlab.crash.orders import WALK
 from crashlab.crash.power import Recipe
+from crashlab.crash.profiles import POSIX
+from crashlab.crash.rules import b4_is_kept
 from tests.crashlab.crash.power_traces import Program, data, digests, empty_trace
 
 COLUMNS = ("ext4", "ext4[noauto_da_alloc]", "ext4[data=journal]", "xfs", "btrfs")
@@ -260,6 +266,82 @@ def test_many_entries_are_sampled_and_counted() -> None:
     loss = program.loss("btrfs", bound=50)
     assert 50 < len(list(loss.states())) <= 50 + 2 + 2 * 20
     assert loss.counts.skipped_cuts > 2**20 - 100
+
+
+def test_the_number_of_picks_can_be_chosen() -> None:
+    """``sample`` says how many picks a large cut gets beyond its core; those of them that are new are counted."""
+    program = Program(ck=100_000).write("ck", 100_000)
+    core = program.loss("ext4", bound=100, sample=0)
+    found = {recipe.digest for recipe in core.states()}
+    assert (core.counts.sampled, core.counts.reached) == (0, len(found))
+    more = program.loss("ext4", bound=100, sample=7)
+    assert found < {recipe.digest for recipe in more.states()}
+    assert (more.counts.sampled, more.counts.reached) == (7, len(found) + 7)
+    assert program.loss("ext4", bound=100)._sample == 100
+
+
+def test_what_fits_is_not_sampled() -> None:
+    """The number of picks says nothing where all is gone through."""
+    loss = replaced().loss("posix", sample=1)
+    assert {recipe.digest for recipe in loss.states()} == digests(replaced().trace, "posix")
+    assert (loss.counts.sampled, loss.counts.skipped) == (0, 0)
+
+
+def test_cuts_that_were_picked_count_as_sampled() -> None:
+    """Of a moment with too many cuts the ends and single losses are the core, the states of the rest are sampled."""
+    program = Program()
+    for number in range(20):
+        program.create(f"f{number}")
+    core = program.loss("btrfs", bound=50, sample=0)
+    assert len(list(core.states())) == 2 + 2 * 20 == core.counts.reached
+    assert core.counts.sampled == 0
+    more = program.loss("btrfs", bound=50, sample=9)
+    assert len(list(more.states())) == core.counts.unique + 9
+    assert more.counts.sampled == 9
+
+
+def rotation(names: int) -> Program:
+    """Files change names in a ring, twice: each name may mean any of them, and each must keep one."""
+    program = Program(**{f"f{number}": 10 + number for number in range(names)})
+    for _ in range(2 * names):
+        program.rename("f0", "spare")
+        for number in range(1, names):
+            program.rename(f"f{number}", f"f{number - 1}")
+        program.rename("spare", f"f{names - 1}")
+    return program
+
+
+def test_the_walk_through_the_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly every way to give names leads nowhere: the walk gives up, and a sample is taken."""
+    asked = []
+
+    def is_kept(required: frozenset[int], named: frozenset[int]) -> bool:
+        asked.append(1)
+        return b4_is_kept(required, named)
+
+    profile = replace(POSIX, is_kept=is_kept)
+    loss = rotation(8).loss(profile, bound=20)
+    (moment,) = loss.moments.values()
+    assert loss.cuts.standing(moment, 20) is None
+    steps = len(asked)
+    assert steps < 9 * WALK * 21  # each step asks for each of nine names at most
+    assert len(list(loss.states())) >= 2
+    assert loss.counts.skipped_cuts > 8**7
+    monkeypatch.setattr(orders, "WALK", 1)
+    asked.clear()
+    assert loss.cuts.standing(moment, 20) is None
+    assert len(asked) < steps / 4
+
+
+def test_all_names_that_stand_are_found() -> None:
+    """Few names, few ways: all that stand are found, and no others."""
+    loss = rotation(3).loss("posix")
+    (moment,) = loss.moments.values()
+    numbers = loss.cuts.standing(moment, 4096)
+    assert numbers is not None
+    every = range(loss.cuts.count(moment))
+    assert len(every) > len(numbers) > 0
+    assert [cut.number for cut in loss.cuts.at(moment, numbers)] == [cut.number for cut in loss.cuts.at(moment, every)]
 
 
 def test_what_must_keep_a_name_does_not_drown_the_rest() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,11 @@ from crashlab.crash.moments import Moment
 from crashlab.crash.power import PowerLoss
 from crashlab.crash.profiles import parse_profile
 from crashlab.crash.recipes import id_of, recipe_of
+from crashlab.tree import File, Tree
 from tests.crashlab.crash.power_traces import PROGRAMS, Program, digests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROFILES = ("ext4", "ext4[noauto_da_alloc]", "ext4[dioread_lock]", "ext4[data=journal]", "xfs", "btrfs", "posix")
 LARGE = 3000
@@ -38,6 +43,15 @@ def test_posix_holds_the_states_of_every_other_profile(profile: str, program: Pr
     loss, posix = program.loss(profile), program.loss("posix")
     for recipe in itertools.islice(loss.states(), 150):
         assert within(posix.cuts, loss.moments[recipe.done], loss.tree(recipe)), id_of(loss, recipe)
+
+
+@pytest.mark.parametrize("profile", [each for each in PROFILES if each != "posix"])
+@given(program=PROGRAMS)
+def test_posix_has_the_digests_of_every_other_profile(profile: str, program: Program) -> None:
+    """The same for what enumerating gives: the digests of a file system are among those of the weakest profile."""
+    posix = enumerated(program, "posix")
+    if posix is not None:
+        assert digests(program.trace, profile) <= posix
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -71,8 +85,8 @@ def test_a_full_sync_leaves_one_state(profile: str, program: Program) -> None:
     program.add(t.Sync)
     loss = program.loss(profile)
     last = [recipe for recipe in loss.states() if recipe.done == len(program.ops)]
-    (cut,) = loss.cuts_at(loss.moments[len(program.ops)])
-    assert (cut.count, len(last)) == (1, 1)
+    assert [cut.count for cut in loss.cuts_at(loss.moments[len(program.ops)])] == [1]
+    assert len(last) == 1
     assert loss.tree(last[0]).digest == program.tree.digest
 
 
@@ -127,24 +141,69 @@ def test_what_is_enumerated_is_contained(profile: str, program: Program) -> None
         assert (again.done, again.digest) == (recipe.done, recipe.digest), id_of(loss, recipe)
 
 
+def at_the_end(loss: PowerLoss, moment: Moment) -> dict[int, Tree] | None:
+    """The states of one moment, by what their trees sum up to, or None where they are too many."""
+    cuts = loss.cuts_at(moment)
+    if sum(cut.count for cut in cuts) > LARGE or loss.counts.skipped_cuts:
+        return None
+    trees = (cut.tree(ways) for cut in cuts for ways in itertools.product(*(range(slot.count) for slot in cut.varied)))
+    return {shapes.digest_of_tree(tree): tree for tree in trees}
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @given(program=PROGRAMS, other=st.sampled_from(PROFILES))
 def test_what_is_contained_is_enumerated(profile: str, program: Program, other: str) -> None:
     """A state of another profile is contained exactly where it is enumerated."""
     here = program.loss(profile)
     end = here.moments[len(program.ops)]
-    cuts = here.cuts_at(end)
-    if sum(cut.count for cut in cuts) > LARGE or here.counts.skipped_cuts:
+    mine = at_the_end(here, end)
+    if mine is None:
         return
-    mine = {
-        shapes.digest_of_tree(cut.tree(ways))
-        for cut in cuts
-        for ways in itertools.product(*(range(slot.count) for slot in cut.varied))
-    }
     strange = program.loss(other)
     for recipe in itertools.islice(strange.states(), 60):
         tree = strange.tree(recipe)
         assert within(here.cuts, end, tree) == (shapes.digest_of_tree(tree) in mine)
+
+
+MUTATIONS = ("bytes", "zeros", "shorter", "longer", "mode", "unlink", "rename", "link", "copy")
+
+
+def mutated(tree: Tree, kind: str, pick: int) -> Tree | None:
+    """A tree of which one file was changed in one way, or None where it has none."""
+    files = [(path, inode, node) for path, inode, node in tree.walk("dir") if isinstance(node, File)]
+    if not files:
+        return None
+    path, inode, node = files[pick % len(files)]
+    on, size = {"n": 1, "path": path, "inode": inode}, node.content.size
+    at = pick * 4096 % (size + 1)
+    copy = tree.apply(t.Create(n=1, path="dir/copy", inode=999))
+    changed: dict[str, Callable[[], Tree]] = {
+        "bytes": lambda: tree.apply(t.Write(**on, offset=at, data=b"?")),
+        "zeros": lambda: tree.apply(t.Write(**on, offset=at // 4096 * 4096, data=bytes(min(size, 4096)))),
+        "shorter": lambda: tree.apply(t.Truncate(**on, size=at)),
+        "longer": lambda: tree.apply(t.Truncate(**on, size=size + 1)),
+        "mode": lambda: tree.apply(t.Chmod(**on, mode=0o600 if pick % 2 else 0o644)),
+        "unlink": lambda: tree.apply(t.Unlink(**on)),
+        "rename": lambda: tree.apply(t.Rename(**on, to=("dir/a", "dir/b", "dir/z")[pick % 3])),
+        "link": lambda: tree.apply(t.Link(n=1, path="dir/copy", inode=inode)),
+        "copy": lambda: copy.apply(t.Write(n=2, path="dir/copy", inode=999, offset=0, data=node.content.read())),
+    }
+    return changed[kind]()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(program=PROGRAMS, kind=st.sampled_from(MUTATIONS), pick=st.integers(0, 5))
+def test_a_mutant_is_contained_only_where_it_is_enumerated(
+    profile: str, program: Program, kind: str, pick: int
+) -> None:
+    """A state in which one file was changed, moved or doubled is contained exactly where it is a state again."""
+    loss = program.loss(profile)
+    end = loss.moments[len(program.ops)]
+    mine = at_the_end(loss, end) or {}
+    for tree in itertools.islice(mine.values(), 20):
+        mutant = mutated(tree, kind, pick)
+        if mutant is not None:
+            assert within(loss.cuts, end, mutant) == (shapes.digest_of_tree(mutant) in mine)
 
 
 def test_equal_sums_are_equal_digests() -> None:
