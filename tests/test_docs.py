@@ -185,12 +185,15 @@ def test_the_demo_table_names_the_subjects_of_the_demo() -> None:
 
 @pytest.mark.full
 def test_the_demo_prints_the_table(tmp_path: Path) -> None:
-    """``crashlab demo`` prints the quoted table, except for the times."""
+    """``crashlab demo`` prints the quoted table, except for times and counts of failing states."""
     command = [sys.executable, "-m", "crashlab", "demo", "--quiet", "--out", str(tmp_path)]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert said.returncode == exits.CONSISTENT, said.stderr
-    printed = [re.sub(r"[\d.]+ s ", "", line).split() for line in said.stdout.splitlines()]
-    quoted = [re.sub(r"[\d.]+ s ", "", line).split() for line in shown_by("crashlab demo")]
+    # How many states are tried after enough of them failed depends on which answers had come by then.
+    printed, quoted = (
+        [re.sub(r"[\d.]+ s |(?<=V )\d+", "", line).split() for line in lines]
+        for lines in (said.stdout.splitlines(), shown_by("crashlab demo"))
+    )
     assert [line for line in quoted if line not in printed] == [], said.stdout + said.stderr
 
 

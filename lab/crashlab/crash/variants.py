@@ -154,11 +154,8 @@ def _edge_sizes(sizes: Sequence[Sized]) -> set[int]:
     in_block: dict[int, int] = {}
     for sized in sizes:
         in_block.setdefault(-(-sized.size // BLOCK_BYTES), sized.size)
-    return {
-        sizes[0].size,
-        sizes[-1].size,
-        *(in_block[block] for block in (0, *_edges(sorted(in_block))) if block in in_block),
-    }
+    ends = _edges(sorted(in_block.keys() - {0}))
+    return {0, sizes[0].size, sizes[-1].size, *(in_block[block] for block in ends)}
 
 
 def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut: int | None) -> Variants:

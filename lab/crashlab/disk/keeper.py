@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from crashlab.disk import kernel, wire
 from crashlab.disk.server import Server
-from crashlab.disk.sweep import FILES, clean
+from crashlab.disk.sweep import FILES, PREFIX, clean, mounts
 
 _LABEL = "crashlab-disk"
 
@@ -70,6 +70,7 @@ def _start_server(folder: str, size: int) -> tuple[int, socket.socket]:
     os.close(device)
     theirs.close()
     listener.close()
+    ours.recv(1)  # it has left; or it has died, which the loop devices will tell
     return pid, ours
 
 
@@ -78,10 +79,22 @@ def _serve(device: int, keeper: socket.socket, listener: socket.socket, size: in
     code = 1
     try:
         kernel.no_memory_deadlock()
+        _leave()
+        keeper.send(b".")
         Server(device, keeper, listener, size).run()
         code = 0
     finally:
         os._exit(code)
+
+
+def _leave() -> None:
+    """Have no part in any disk's mounts. A namespace unmounts when its last process ends, and a server that was
+    the last would wait, while it ends, for an answer of its own; then every sync(2) on the machine waits too.
+    """
+    kernel.private_mounts()
+    for point in reversed(mounts()):
+        if PREFIX in point:
+            kernel.unmount(point, lazy=True)
 
 
 def _finish(folder: str, lifeline: socket.socket | None, server: int) -> None:

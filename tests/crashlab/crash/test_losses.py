@@ -99,6 +99,17 @@ def test_a_bound_leaves_states_out_and_says_so() -> None:
     assert bounded.counts.reached + bounded.counts.skipped == bounded.counts.states == whole.counts.states
 
 
+def test_the_picks_and_the_core_can_be_chosen() -> None:
+    """As for a single profile: none, some, and a core of a few blocks only."""
+    program = Program(ck=100_000).write("ck", 100_000)
+    reached = {}
+    for name, sample, edges in (("core", 0, False), ("edges", 0, True), ("some", 5, True)):
+        together = losses(program, "ext4,posix", bound=16, sample=sample, edges=edges)
+        list(together.states())
+        reached[name] = together.counts.reached, together.counts.sampled
+    assert reached == {"core": (2 * 74, 0), "edges": (2 * 9, 0), "some": (2 * 14, 2 * 5)}
+
+
 def test_an_id_is_read_under_the_first_profile_that_knows_it() -> None:
     """ext4 has an order between names, posix none; the error is that of the first profile."""
     only_posix = losses(REPLACED, "ext4,posix").one("power@4-3n1")

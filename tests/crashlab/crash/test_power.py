@@ -9,7 +9,7 @@ import pytest
 from crashlab import trace as t
 from crashlab.crash import orders
 from crashlab.crash.orders import WALK
-from crashlab.crash.power import Recipe
+from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.crash.profiles import POSIX
 from crashlab.crash.rules import b4_is_kept
 from tests.crashlab.crash.power_traces import Program, data, digests, empty_trace
@@ -298,6 +298,46 @@ def test_cuts_that_were_picked_count_as_sampled() -> None:
     more = program.loss("btrfs", bound=50, sample=9)
     assert len(list(more.states())) == core.counts.unique + 9
     assert more.counts.sampled == 9
+
+
+def test_edges_keep_the_core_of_a_large_file_small() -> None:
+    """A megabyte has 256 blocks: each alone, or only the first, the middle and the last."""
+    program = Program(ck=1 << 20).write("ck", 1 << 20)
+    every, edges = (program.loss("ext4", sample=0, edges=chosen) for chosen in (False, True))
+    found = {recipe.digest for recipe in edges.states()}
+    assert (len(found), edges.counts.sampled) == (9, 0)
+    assert found < {recipe.digest for recipe in every.states()}
+    assert every.counts.reached == 3 * 256 - 1
+    changed = [index for index in range(256) if {index} in losses_of_blocks(edges)]
+    assert changed == [0, 127, 255]
+
+
+def losses_of_blocks(loss: PowerLoss) -> list[set[int]]:
+    """Per state the blocks of the only file that are not as they were written last."""
+    new = loss.tree(next(loss.ends(1))).node("dir/ck").content.blocks
+    trees = [loss.tree(recipe) for recipe in loss.states()]
+    return [
+        {
+            at
+            for at, (mine, other) in enumerate(zip(tree.node("dir/ck").content.blocks, new, strict=True))
+            if mine != other
+        }
+        for tree in trees
+    ]
+
+
+@pytest.mark.parametrize("profile", ["ext4", "xfs", "btrfs"])
+def test_edges_take_few_sizes_too(profile: str) -> None:
+    """A file that grew by 25 blocks: empty, whole, and up to the first, the middle and the last block."""
+    loss = Program().create("a").write("a", 100_000).loss(profile, bound=100, sample=0, edges=True)
+    nodes = [loss.tree(recipe).node("dir/a") for recipe in loss.states()]
+    assert {node.content.size for node in nodes if node} == {0, 4096, 13 * 4096, 100_000}
+    assert {recipe.digest for recipe in loss.states()} < digests(loss.trace, profile, bound=100, sample=0)
+
+
+def test_edges_say_nothing_where_all_is_gone_through() -> None:
+    """They are about the core of what does not fit."""
+    assert digests(replaced().trace, "posix", edges=True) == digests(replaced().trace, "posix")
 
 
 def rotation(names: int) -> Program:

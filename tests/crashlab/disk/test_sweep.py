@@ -83,6 +83,17 @@ def test_the_sweep_cleans_up_when_all_three_were_killed() -> None:
         assert left_of(pid) == []
 
 
+def test_the_server_holds_no_mount_of_a_disk() -> None:
+    """Else, the last one of its namespace to end, it would wait for itself, and hang every sync of the machine."""
+    with RealDisk("ext4") as first, RealDisk("ext4") as disk:
+        for each in (first, disk):
+            with open(f"/proc/{each._keeper.pid}/task/{each._keeper.pid}/children") as file:
+                (server,) = file.read().split()
+            assert PREFIX in Path(f"/proc/{each._keeper.pid}/mountinfo").read_text()
+            assert PREFIX not in Path(f"/proc/{server}/mountinfo").read_text()
+        first.renew()
+
+
 def test_a_dead_server_is_an_error_and_nothing_hangs() -> None:
     """The disk's process is killed: the file system answers with errors, and closing still cleans up."""
     with RealDisk("ext4") as disk:
