@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from crashlab import trace as t
 from crashlab.crash.micro import size_of
 from crashlab.recover.place import base_tree
-from crashlab.tree import Directory, File
+from crashlab.tree import Directory, File, Symlink
 
 if TYPE_CHECKING:
     from crashlab.tree import Tree
@@ -223,7 +223,7 @@ _NAMES = ("a", "b", "c", "s/d", "s/e", "u/f")
 _FREQUENT = ("write", "write", "append", "append", "create", "save", "save", "rename", "rename", "fsync", "fsync")
 _BARRIERS = ("fdatasync", "dirsync", "dirsync", "sync")
 _SELDOM = ("truncate", "truncate", "link", "unlink", "mkdir", "move", "chmod", "attribute", "allocate", "symlink")
-_KINDS = (*_FREQUENT, *_FREQUENT, *_BARRIERS, *_SELDOM, "synchronous", "grow", "again")
+_KINDS = (*_FREQUENT, *_FREQUENT, *_BARRIERS, *_SELDOM, "synchronous", "synchronous", "grow", "swap", "again")
 _MODES = (0o600, 0o640, 0o755)
 
 
@@ -253,6 +253,8 @@ class _Walk:
         kind = self._chooser.choice(_KINDS)
         if kind in ("create", "save", "mkdir", "symlink"):
             self._make(kind)
+        elif kind == "swap":
+            self._swap()
         elif kind in ("dirsync", "sync", "move"):
             self._whole(kind)
         elif files := self._files():
@@ -293,6 +295,13 @@ class _Walk:
             else:
                 self._program.create(name).write(name, size)
 
+    def _swap(self) -> None:
+        """A new symbolic link over what a name means, a link or a file."""
+        walked = self._program.tree.walk("dir")
+        names = [path[4:] for path, _, node in walked if isinstance(node, (File, Symlink))]
+        if names and self._program.tree.lookup("dir/l.tmp") is None:
+            self._program.new(t.MakeSymlink, "l.tmp", target="b").rename("l.tmp", self._chooser.choice(names))
+
     def _whole(self, kind: str) -> None:
         directories = self._directories()
         if kind == "sync":
@@ -315,8 +324,8 @@ class _Walk:
             case "grow":
                 program.write(name, chooser.choice(_SIZES), size + chooser.choice((1, 4_096, 5_000)))
             case "synchronous":
-                # Only what it wrote is promised by a synchronous write: here all, so that it is as an fsync.
-                program.write(name, max(size, chooser.choice(_SIZES)), sync=chooser.choice(("data", "all")))
+                offset = chooser.choice((0, size // 2, size, size, size + 5_000))
+                program.write(name, chooser.choice(_SIZES), offset, sync=chooser.choice(("data", "all")))
             case "truncate":
                 to = chooser.choice((0, 0, size // 2, size // 4096 * 4096, size + 3_000))
                 if to != size:

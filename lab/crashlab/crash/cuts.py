@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crashlab.crash import shapes
-from crashlab.crash.moments import DataFloors, Moment
+from crashlab.crash.moments import DataFloors, Moment, Span
 from crashlab.crash.variants import Variants, variants_of
 from crashlab.tree import Directory, File, Node, Tree
 
@@ -74,8 +74,9 @@ class Slot:
         for head in self.heads:
             assert isinstance(head, File)
             key = shapes.key_of_file(self.paths, head)
-            sizes = {sized.size: shapes.key_of_text(f"size {sized.size}") for sized in self.variants.sizes}
-            found += [key * (total + sizes[size]) & shapes.MASK for size, total in self.variants.parts()]
+            for sized in self.variants.sizes:
+                size = shapes.key_of_text(f"size {sized.size}")
+                found += [key * (total + size) & shapes.MASK for total in sized.sums()]
         return found
 
     def node(self, number: int, mtime_ns: int) -> Node:
@@ -131,7 +132,7 @@ class Cuts(ABC):
 
     def __init__(self, history: History, profile: Profile, rebuilt: Sequence[str]) -> None:
         self.history, self.profile, self.rebuilt = history, profile, tuple(rebuilt)
-        self.data = DataFloors(history)
+        self.data = DataFloors(history, profile)
         self.ground = shapes.Ground.of(
             history.trace.base.nodes,
             history.entries.keys(),
@@ -139,7 +140,7 @@ class Cuts(ABC):
             history.events.keys() | history.attributes.keys(),
             self.rebuilt,
         )
-        self._variants: dict[tuple[int, tuple[int, int], int | None], Variants] = {}
+        self._variants: dict[tuple[int, Span, int | None], Variants] = {}
         self._slots: dict[tuple[object, ...], Slot] = {}
         self._thresholds = {
             inode: [event.before if event.kind == "write" else event.position for event in events]
@@ -179,13 +180,14 @@ class Cuts(ABC):
         """What a file may hold."""
         span = self.data.span(inode, moment)
         # Two cuts between which nothing of this file lies see the same variants.
-        rank = None if cut is None else bisect_right(self._thresholds.get(inode, ()), cut, *span)
+        rank = None if cut is None else bisect_right(self._thresholds.get(inode, ()), cut, span.start, span.end)
         key = inode, span, rank
         found = self._variants.get(key)
         if found is None:
             if len(self._variants) >= CACHED:
                 self._variants.clear()
-            found = self._variants[key] = variants_of(self.profile, *self.data.pending(inode, span), cut)
+            durable, events = self.data.pending(inode, span)
+            found = self._variants[key] = variants_of(self.profile, durable, events, cut, span.synced - span.start)
         return found
 
     def slot(self, inode: int, paths: tuple[str, ...], heads: tuple[Node, ...], variants: Variants | None) -> Slot:

@@ -139,6 +139,7 @@ class Event:
 
     ``before`` metadata changes were issued earlier. ``position`` is the event's own place in the
     chain where it has one: a set size (``kind`` ``size``) or a rename over another file (``over``).
+    ``synced``: a write through a descriptor that is opened ``O_SYNC`` or ``O_DSYNC``.
     """
 
     kind: str
@@ -150,6 +151,7 @@ class Event:
     blocks: range
     content: Content
     time_ns: int
+    synced: bool = False
 
     @property
     def grows(self) -> bool:
@@ -195,7 +197,7 @@ def barrier_of(op: t.Op, tree: Tree) -> Barrier | None:
         case t.Fsync():
             directory = isinstance(tree.nodes[op.inode], Directory)
             return Barrier(op.n, op.inode, data_only=op.data_only, directory=directory)
-        case t.Write() if op.sync:
+        case t.Write() if op.sync and op.data:
             return Barrier(op.n, op.inode, data_only=op.sync == "data", directory=False)
     return None
 
@@ -243,9 +245,10 @@ class History:
         self.issued.append(len(self.chain))
 
     def _add_micro(self, op: t.Op, micro: tuple[Micro, ...], after: Tree) -> None:
-        names = tuple([each for each in micro if isinstance(each, Name)])
-        sets_size = any(isinstance(each, Size) for each in micro)
-        changed = [each.inode for each in micro if isinstance(each, Attribute)]
+        data = isinstance(op, (t.Write, t.Truncate, t.Allocate))  # of many blocks, no names
+        names = () if data else tuple([each for each in micro if isinstance(each, Name)])
+        changed = [] if data else [each.inode for each in micro if isinstance(each, Attribute)]
+        sets_size = isinstance(micro[0], Size)
         if names or sets_size or changed:
             self._add_link(op, names, sets_size=sets_size)
         for inode in changed:
@@ -264,13 +267,14 @@ class History:
 
     def _add_event(self, op: t.Op, micro: tuple[Micro, ...], after: Tree) -> None:
         before, position = self.issued[-1], len(self.chain)
-        blocks = [each.block for each in micro if isinstance(each, Block)]
         if isinstance(op, (t.Write, t.Truncate, t.Allocate)):
+            blocks = [each.block for each in micro if isinstance(each, Block)]
             node, old = after.nodes[op.inode], size_of(self.running[-1], op.inode)
             assert isinstance(node, File)
             kind = "write" if isinstance(op, t.Write) else "size"
             touched = range(blocks[0], blocks[-1] + 1) if blocks else range(0)
-            new = Event(kind, op.n, before, position, old, node.content.size, touched, node.content, op.time_ns)
+            synced = isinstance(op, t.Write) and bool(op.sync)
+            new = Event(kind, op.n, before, position, old, node.content.size, touched, node.content, op.time_ns, synced)
             self.events.setdefault(op.inode, []).append(new)
         elif isinstance(op, t.Rename):
             node, over = after.nodes[op.inode], self.running[-1].node(op.to)

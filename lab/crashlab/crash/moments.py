@@ -8,13 +8,13 @@ steps, one per barrier that raised them, and looked up by the number of complete
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
-from crashlab.crash.micro import Barrier, History, Key, Version, named_in
+from crashlab.crash.micro import Barrier, History, Key, Version, key_of, named_in
 from crashlab.crash.rules import Seen
-from crashlab.tree import Directory
+from crashlab.tree import Directory, Symlink, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,28 +71,52 @@ class Steps:
         return self.values[bisect_right(self.ops, done) - 1]
 
 
+class Span(NamedTuple):
+    """Positions among the events of a file: of the first that is not forced, and of the first that has not begun.
+
+    Of the events before ``synced`` the synchronous writes have completed: the pages that they wrote are forced.
+    """
+
+    start: int
+    end: int
+    synced: int
+
+
 class DataFloors:
     """How many events of each file are forced: by any barrier on the file, and by sync."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, profile: Profile) -> None:
         self._history = history
         self._ops = {inode: [event.op for event in events] for inode, events in history.events.items()}
         self._steps = {inode: Steps.zero() for inode in history.events}
+        self._synced = {inode: Steps.zero() for inode in history.events}
         for barrier in history.barriers.values():
             for inode in self._steps if barrier.inode is None else {barrier.inode} & self._steps.keys():
-                self._steps[inode].raise_to(barrier.op, bisect_right(self._ops[inode], barrier.op))
+                count = bisect_right(self._ops[inode], barrier.op)
+                whole = not isinstance(history.trace.op(barrier.op), t.Write) or self._covers(profile, inode, count)
+                (self._steps if whole else self._synced)[inode].raise_to(barrier.op, count)
 
-    def span(self, inode: int, moment: Moment) -> tuple[int, int]:
-        """Positions of the first event that is not forced, and of the first that has not begun."""
+    def _covers(self, profile: Profile, inode: int, count: int) -> bool:
+        """Whether the last of ``count`` events, a synchronous write, forces all that the earlier ones did."""
+        pending = self._history.events[inode][self._steps[inode].values[-1] : count]
+        pages, size = profile.synced_write(pending[-1].blocks, pending[-1].size)
+        return size == pending[-1].size and all(
+            not event.blocks or (pages.start <= event.blocks.start and event.blocks.stop <= pages.stop)
+            for event in pending
+        )
+
+    def span(self, inode: int, moment: Moment) -> Span:
+        """What of the events of a file is forced, and what has begun."""
         if inode not in self._steps:
-            return 0, 0
-        return self._steps[inode].at(moment.done), bisect_right(self._ops[inode], moment.started)
+            return Span(0, 0, 0)
+        start, end = self._steps[inode].at(moment.done), bisect_right(self._ops[inode], moment.started)
+        return Span(start, end, max(start, self._synced[inode].at(moment.done)))
 
-    def pending(self, inode: int, span: tuple[int, int]) -> tuple[Content, list[Event]]:
+    def pending(self, inode: int, span: Span) -> tuple[Content, list[Event]]:
         """The durable content of a file, and the events that may or may not show."""
         events, base = self._history.events.get(inode, []), self._history.base_content(inode)
-        durable = events[span[0] - 1].content if span[0] else base
-        return durable, events[span[0] : span[1]]
+        durable = events[span.start - 1].content if span.start else base
+        return durable, events[span.start : span.end]
 
 
 def journal_floors(history: History, profile: Profile) -> Steps:
@@ -107,14 +131,29 @@ def journal_floors(history: History, profile: Profile) -> Steps:
         if isinstance(op, t.Write) and any(event.grows for event in _events_at(history, op)):
             seen.grown[op.inode] = issued
         barrier = history.barriers.get(op.n)
-        if barrier is not None:
+        if barrier is not None and isinstance(op, t.Write):
+            grown = {op.inode: _grown(profile, history.events[op.inode], op.n)}
+            steps.raise_to(op.n, _forced(profile, replace(seen, grown=grown), barrier))
+        elif barrier is not None:
             steps.raise_to(op.n, issued if barrier.inode is None else _forced(profile, seen, barrier))
     return steps
 
 
+def _grown(profile: Profile, events: list[Event], n: int) -> int:
+    """How much of the chain goes before the last growth that the synchronous write ``n`` forces, be it in part."""
+    last = bisect_right(events, n, key=_op_of)
+    _, size = profile.synced_write(events[last - 1].blocks, events[last - 1].size)
+    forced = (event.before for event in reversed(events[:last]) if event.grows and event.old < size)
+    return next(forced, 0)
+
+
+def _op_of(event: Event) -> int:
+    return event.op
+
+
 def _events_at(history: History, op: t.FileOp) -> Iterable[Event]:
     events = history.events.get(op.inode, [])
-    at = bisect_right([event.op for event in events], op.n)
+    at = bisect_right(events, op.n, key=_op_of)
     return events[at - 1 : at] if at and events[at - 1].op == op.n else ()
 
 
@@ -189,6 +228,8 @@ class EntryFloors:
         self._durable: dict[int, int] = dict.fromkeys(named_in(history.trace.base), 0)
         self.attributes = {inode: Steps.zero() for inode in history.attributes}
         self._unsynced_renames = self._walk()
+        renames = (op for op in history.trace.ops if isinstance(op, t.Rename))
+        self._swaps = {op.n for op in renames if _swaps_link(history, op, history.running[op.n - 1])}
 
     def _walk(self) -> set[int]:
         """Go through the ops; returns the renames that replaced a name by a file not synced before."""
@@ -283,4 +324,23 @@ class EntryFloors:
 
     def _vanishes(self, version: Version) -> bool:
         unsynced = version.op in self._unsynced_renames
-        return version.over and self._profile.may_vanish(source_synced=not unsynced)
+        swapped = version.op in self._swaps
+        return version.over and self._profile.may_vanish(source_synced=not unsynced, link_swapped=swapped)
+
+
+def _swaps_link(history: History, op: t.Rename, before: Tree) -> bool:
+    """Whether a rename within one directory replaces a link that never had a name elsewhere, nor left one to a file."""
+    link, (directory, _) = before.lookup(op.to), key_of(before, op.to)
+    if link is None or not isinstance(before.nodes[link], Symlink) or key_of(before, op.path)[0] != directory:
+        return False
+    base = history.trace.base.nodes
+    homes = (inode for inode, node in base.items() if isinstance(node, Directory) and link in node.entries.values())
+    if link in base and set(homes) != {directory}:
+        return False
+    for key, versions in history.entries.items():
+        meant = [version.inode for version in versions if version.op < op.n]
+        if link in meant:
+            later = (before.nodes.get(inode) for inode in meant[meant.index(link) :] if inode is not None)
+            if key[0] != directory or not all(isinstance(node, Symlink) for node in later):
+                return False
+    return True

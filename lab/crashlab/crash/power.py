@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
 from crashlab.crash import shapes
-from crashlab.crash.moments import Moment, moments_of
+from crashlab.crash.cuts import CACHED
+from crashlab.crash.moments import Moment, moment_after, moments_of
 from crashlab.crash.orders import cuts_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 BOUND = 4096
 _CACHED_TERMS = 1 << 18
+_ENDS = 2
 
 
 class Recipe(NamedTuple):
@@ -101,12 +103,10 @@ class PowerLoss:
             numbers, core = self._numbers(moment)
             cuts = []
             for cut in self.cuts.at(moment, numbers):
-                key = cut.fixed, cut.varied
-                if key not in done or cut.count > self._bound:
-                    cuts.append(cut)
-                    done.add(key)
-                else:
+                if self._again(seen, done, cut, outside):
                     self._count(cut, cut.count, 0 if core is None or cut.number in core else cut.count)
+                else:
+                    cuts.append(cut)
             cuts.sort(key=_most_first)
             for cut in cuts:
                 yield from self._new(seen, cut, outside, _ends(cut))
@@ -120,9 +120,13 @@ class PowerLoss:
         for cut in self.cuts_at(moment):
             yield from self._new(set(), cut, self.outside(done), _ends(cut))
 
+    def moment(self, done: int) -> Moment:
+        """The moment after ``done`` ops, whether or not states are enumerated there."""
+        return self.moments.get(done) or moment_after(self.trace, done)
+
     def tree(self, recipe: Recipe) -> Tree:
         """The tree of a state."""
-        (cut,) = self.cuts.at(self.moments[recipe.done], [recipe.cut])
+        (cut,) = self.cuts.at(self.moment(recipe.done), [recipe.cut])
         return cut.tree(recipe.variants)
 
     def outside(self, done: int) -> int:
@@ -145,26 +149,37 @@ class PowerLoss:
         self.counts.skipped_cuts += self.cuts.count(moment) - len(chosen)
         return chosen, core
 
+    def _again(self, seen: set[int], done: set[tuple[int, tuple[Slot, ...]]], cut: Cut, outside: int) -> bool:
+        """Whether every state of a cut is known to have been met. ``done`` keeps the cuts where that saves work."""
+        if cut.count == 1:
+            return (cut.fixed + outside) & shapes.MASK in seen
+        if cut.count == _ENDS or cut.count > self._bound:
+            return False
+        key = cut.fixed, cut.varied
+        if key in done:
+            return True
+        if len(done) < CACHED:
+            done.add(key)
+        return False
+
     def _count(self, cut: Cut, reached: int, sampled: int) -> None:
         self.counts.states += cut.count
         self.counts.reached += reached
         self.counts.sampled += sampled
         self.counts.skipped += cut.count - reached
 
-    def _all(self, seen: set[int], cut: Cut, outside: int, core: Collection[int] | None) -> Iterator[Recipe]:
+    def _all(self, seen: set[int], cut: Cut, outside: int, core: Collection[int] | None) -> Iterable[Recipe]:
         """Every state of a cut that fits the bound; else its core and a sample."""
         by_chance = core is not None and cut.number not in core
         if cut.count <= self._bound:
             self._count(cut, cut.count, cut.count if by_chance else 0)
-            if cut.count > len(_ends(cut)):  # else its ends are all
-                yield from self._whole(seen, cut, outside)
-            return
+            return self._whole(seen, cut, outside) if cut.count > _ENDS else ()  # its ends may be all
         picks = random.Random(f"{self._seed} {cut.moment.done} {cut.number}")  # noqa: S311 - a sample, no secret
         inner = dict.fromkeys(_core(cut, edges=self._edges))
         sample = (tuple(picks.randrange(slot.count) for slot in cut.varied) for _ in range(self._sample))
         chosen = inner | dict.fromkeys(sample)
         self._count(cut, len(chosen), len(chosen) - (0 if by_chance else len(inner)))
-        yield from self._new(seen, cut, outside, chosen)
+        return self._new(seen, cut, outside, chosen)
 
     def _whole(self, seen: set[int], cut: Cut, outside: int) -> Iterator[Recipe]:
         done, number = cut.moment.done, cut.number

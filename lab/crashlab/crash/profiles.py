@@ -41,7 +41,7 @@ class NamesForced(Protocol):
 class MayVanish(Protocol):
     """B3."""
 
-    def __call__(self, *, source_synced: bool) -> bool:
+    def __call__(self, *, source_synced: bool, link_swapped: bool) -> bool:
         """The rule."""
 
 
@@ -64,14 +64,16 @@ class Profile:
     fdatasync: Callable[[Seen, int], int] = rules.j4_fdatasync
     fsync_directory: Callable[[Seen, int], int] = rules.j5_fsync_directory
     rename_forces: Callable[[int], int] = rules.j6_rename_forces
+    synced_write: Callable[[range, int], tuple[range, int]] = rules.j7_pages
 
     shown: Shown = rules.x1_shown
     drops_size_zero: Callable[[str], bool] = rules.f2_drops_nothing
     cut: Callable[[list[BlockVersion], BlockVersion, int], list[BlockVersion]] = rules.x4_cut
+    filled: Callable[[int, int], int | None] = rules.fills_nothing
 
     first_version: Callable[[int], int] = rules.b1_first_version
     names_forced: NamesForced = rules.posix_names_forced
-    may_vanish: MayVanish = rules.b3_may_vanish
+    may_vanish: MayVanish = rules.posix_may_vanish
     is_kept: Callable[[frozenset[int], frozenset[int]], bool] = rules.b4_is_kept
     freed: Callable[[BlockVersion, list[BlockVersion]], list[BlockVersion]] = rules.b5_zeros
 
@@ -80,8 +82,15 @@ class Profile:
 
 
 EXT4 = Profile(name="ext4", order="journal", drops_size_zero=rules.x2_drops_size_zero)
-XFS = Profile(name="xfs", order="journal", shown=rules.f1_last_block, cut=rules.f3_cut)
-BTRFS = Profile(name="btrfs", order="entries", cut=rules.f3_cut, names_forced=rules.b2_names_forced)
+XFS = Profile(name="xfs", order="journal", shown=rules.f1_last_block, cut=rules.f3_cut, filled=rules.f4_filled)
+BTRFS = Profile(
+    name="btrfs",
+    order="entries",
+    cut=rules.f3_cut,
+    names_forced=rules.b2_names_forced,
+    may_vanish=rules.b3_may_vanish,
+    synced_write=rules.b7_whole_file,
+)
 POSIX = Profile(name="posix", order="entries", cut=rules.f3_cut)
 
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (EXT4, XFS, BTRFS, POSIX)}
@@ -148,7 +157,7 @@ def parse_profile(text: str) -> Profile:
 
 
 def _near(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}? " if near else ""
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crashlab.content import BLOCK_BYTES, Content, block_digest
@@ -81,14 +82,22 @@ class Sized:
             yield self.number([*newest[:index], *oldest[index:]])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Variants:
     """All contents that one file may have, in one situation. Equal to itself only: it is a key of caches."""
 
-    sizes: tuple[Sized, ...]
+    made: tuple[Sized, ...]
     count: int
     only: Content | None = None
-    """The content, where nothing may differ."""
+    """The content, where nothing may differ; then ``made`` is empty, as most files of a cut are like that."""
+
+    @cached_property
+    def sizes(self) -> tuple[Sized, ...]:
+        """Every size, newest first, with the versions of its blocks."""
+        if self.only is None:
+            return self.made
+        blocks = tuple([(BlockVersion(-1, 0, block),) for block in self.only.blocks])
+        return (Sized(self.only.size, None, 0, blocks, 1),)
 
     def at(self, number: int) -> tuple[Sized, int]:
         """The size of variant ``number``, and the number of its combination of blocks."""
@@ -97,12 +106,6 @@ class Variants:
                 return sized, number
             number -= sized.count
         raise IndexError(number)
-
-    def parts(self) -> Iterator[tuple[int, int]]:
-        """``(size, block sum)`` of every variant, in order; only for counts that fit a list."""
-        for sized in self.sizes:
-            for total in sized.sums():
-                yield sized.size, total
 
     def part(self, number: int) -> tuple[int, int]:
         """``(size, block sum)`` of one variant."""
@@ -134,6 +137,8 @@ class Variants:
 
     def holds(self, content: Content) -> bool:
         """Whether a file may have exactly this content, without going through the variants."""
+        if self.only is not None:
+            return (self.only.size, self.only.blocks) == (content.size, content.blocks)
         return any(
             sized.size == content.size
             and all(
@@ -158,17 +163,19 @@ def _edge_sizes(sizes: Sequence[Sized]) -> set[int]:
     return {0, sizes[0].size, sizes[-1].size, *(in_block[block] for block in ends)}
 
 
-def variants_of(profile: Profile, durable: Content, events: Sequence[Event], cut: int | None) -> Variants:
+def variants_of(
+    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, synced: int = 0
+) -> Variants:
     """What a file may hold that durably held ``durable`` before ``events``.
 
-    ``cut`` metadata changes show; None where a profile knows no such order.
+    ``cut`` metadata changes show; None where a profile knows no such order. Of the first ``synced`` events
+    the synchronous writes have completed: what they wrote is there, and so are the sizes that were set before.
     """
     if all(event.kind == "over" for event in events):  # these say only what sizes are left, and there is one
-        blocks = tuple([(BlockVersion(-1, 0, block),) for block in durable.blocks])
-        return Variants((Sized(durable.size, None, 0, blocks, 1),), 1, durable)
-    sizes = _sizes(profile, durable.size, events, cut)
+        return Variants((), 1, durable)
+    sizes = _sizes(profile, durable.size, events, cut, synced)
     top = -(-max(sizes, default=0) // BLOCK_BYTES)
-    columns = _columns(profile, durable, events, cut, top)
+    columns = _columns(profile, durable, events, cut, synced, top)
     found = []
     inner: dict[int | None, list[tuple[BlockVersion, ...]]] = {}  # sizes of one write differ in their last block only
     for size, (maker, op) in sizes.items():
@@ -196,12 +203,12 @@ def _newest_first(versions: list[BlockVersion], inside: int = 0) -> tuple[BlockV
     return tuple(kept.values())
 
 
-def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | None) -> _Sizes:
+def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | None, synced: int) -> _Sizes:
     """Each size that may show, oldest first, with the growing write that made it."""
     sizes: _Sizes = {start: (None, 0)}
     for index, event in enumerate(events):
-        if event.kind == "size" and cut is not None:
-            if event.position > cut:
+        if event.kind == "size" and (cut is not None or index < synced):
+            if cut is not None and event.position > cut:
                 break
             sizes = {event.size: (None, event.op)}
         elif event.kind == "size":
@@ -214,6 +221,9 @@ def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | Non
             _drop_zero(sizes)
         if event.grows and profile.drops_size_zero("size"):
             _drop_zero(sizes)
+        if event.synced and index < synced:
+            _, least = profile.synced_write(event.blocks, event.size)
+            sizes = {size: made for size, made in sizes.items() if size >= least}
     return sizes
 
 
@@ -229,8 +239,8 @@ def _drop_zero(sizes: _Sizes) -> None:
         sizes.pop(0, None)
 
 
-def _columns(
-    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, top: int
+def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
+    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, synced: int, top: int
 ) -> list[list[BlockVersion]]:
     """Of each of the first ``top`` blocks the versions that may be on disk, oldest first."""
     held = durable.blocks[:top]
@@ -245,7 +255,7 @@ def _columns(
             freed = -(-event.size // BLOCK_BYTES)
             gone = BlockVersion(index, event.op, _ZEROS, absent=True)
             for block in range(freed, end) if shows else ():
-                columns[block] = profile.freed(gone, columns[block]) if cut is None else [gone]
+                columns[block] = profile.freed(gone, columns[block]) if cut is None and index >= synced else [gone]
             end = end if shows else min(end, freed)
         for block in range(event.blocks.start, min(event.blocks.stop, end)):
             versions, new = columns[block], BlockVersion(index, event.op, event.content.blocks[block])
@@ -254,4 +264,17 @@ def _columns(
                 columns[block] = profile.cut([*tears, *versions], new, event.size % BLOCK_BYTES)
             else:
                 columns[block] = [*versions, *tears, new]
+        if event.grows:
+            _fill(profile, columns[:end], event, index)
+        if event.synced and index < synced:
+            pages, _ = profile.synced_write(event.blocks, event.size)
+            for versions in columns[:end][pages.start : pages.stop]:
+                del versions[:-1]
     return columns
+
+
+def _fill(profile: Profile, columns: list[list[BlockVersion]], event: Event, index: int) -> None:
+    """The old last block may be written once more by a write behind it: the same bytes, and a size of its own."""
+    block = profile.filled(event.old, event.blocks.start)
+    if block is not None and block < len(columns):
+        columns[block].append(replace(columns[block][-1], event=index))

@@ -40,29 +40,39 @@ class Oracle:
             if isinstance(op, t.FileOp) and any(isinstance(each, (Name, Size)) for each in micro):
                 self.chain.append((op, micro))
             self.data += [each for each in micro if isinstance(each, (Growth, Block))]
+            growth = next((each for each in micro if isinstance(each, Growth)), None)
+            if xfs and growth and growth.old % BLOCK_BYTES and isinstance(op, t.Write):
+                last = growth.old // BLOCK_BYTES
+                self.data += [Block(op.n, growth.inode, last)] if op.offset // BLOCK_BYTES > last else []  # F4
             self.running.append(self.running[-1].apply(op))
 
-    def forced(self) -> tuple[int, set[tuple[int, int]], set[int]]:
-        """By the definition: what barriers name, closed under J1 and J2. Chain length, blocks, growths."""
-        length, blocks, grown = 0, set(), set()
+    def forced(self) -> tuple[int, set[tuple[int, int]], dict[int, int]]:
+        """By the definition: what barriers name, closed under J1 and J2. Chain length, blocks, least sizes."""
+        length, blocks, grown = 0, set[tuple[int, int]](), dict[int, int]()
         for op in self.trace.ops:
-            if not isinstance(op, (t.Fsync, t.Sync)):
+            pages = range(1_000)
+            if isinstance(op, t.Write) and op.sync:
+                pages = range(op.offset // BLOCK_BYTES, (op.offset + len(op.data) - 1) // BLOCK_BYTES + 1)
+            elif not isinstance(op, (t.Fsync, t.Sync)):
                 continue
             for at, (link, micro) in enumerate(self.chain, start=1):
-                if link.n < op.n and (isinstance(op, t.Sync) or self._touches(link, micro, op.inode)):
+                if link.n < op.n and (isinstance(op, t.Sync) or self._touches(link, micro, op)):
                     length = max(length, at)
             for each in self.data:
-                if each.op < op.n and (isinstance(op, t.Sync) or each.inode == op.inode):
-                    if isinstance(each, Block):
-                        blocks.add((each.op, each.block))
-                    else:
-                        grown.add(each.op)
+                if each.op <= op.n and (isinstance(op, t.Sync) or each.inode == op.inode):
+                    if isinstance(each, Growth) and each.old < pages.stop * BLOCK_BYTES:
+                        least = min(each.end, pages.stop * BLOCK_BYTES)
+                        grown[each.op] = max(least, grown.get(each.op, 0))
                         length = max(length, self.before[each.op])
+                    elif isinstance(each, Block) and each.block in pages:
+                        blocks.add((each.op, each.block))
         return length, blocks, grown
 
     @staticmethod
-    def _touches(link: t.FileOp, micro: tuple[Micro, ...], inode: int) -> bool:
-        names = [each for each in micro if isinstance(each, Name)]
+    def _touches(link: t.FileOp, micro: tuple[Micro, ...], op: t.Fsync | t.Write) -> bool:
+        if isinstance(op, t.Write) and op.sync == "data" and not isinstance(link, (t.Create, t.Truncate)):
+            return False
+        names, inode = [each for each in micro if isinstance(each, Name)], op.inode
         return link.inode == inode or any(name.over == inode or name.key[0] == inode for name in names)
 
     def states(self) -> set[int]:
@@ -83,13 +93,12 @@ class Oracle:
                         found.add(shapes.digest_of_tree(tree))
         return found
 
-    def _steps(self, growth: Growth, prefix: int, forced: set[int]) -> list[int | None]:
-        if growth.op in forced:
-            return [growth.end]
+    def _steps(self, growth: Growth, prefix: int, forced: dict[int, int]) -> list[int | None]:
+        least = forced.get(growth.op, 0)
         if self.before[growth.op] > prefix:
             return [None]
-        inner = [size for size in range(0, growth.end, BLOCK_BYTES) if growth.old < size]
-        return [None, *inner, growth.end]
+        inner = [size for size in range(0, growth.end, BLOCK_BYTES) if growth.old < size and least <= size]
+        return [*([] if least else [None]), *inner, growth.end]
 
     def _applied(self, prefix: int, sizes: dict[int, int], there: set[tuple[int, int]]) -> Tree | None:
         tree, shown = self.trace.base, {op.n for op, _ in self.chain[:prefix]}
@@ -143,7 +152,11 @@ class Oracle:
 
 
 WRITES = st.tuples(
-    st.just("write"), st.sampled_from("ab"), st.sampled_from([50, 4_200]), st.sampled_from([0, 100, 4_096])
+    st.just("write"),
+    st.sampled_from("ab"),
+    st.sampled_from([50, 4_200]),
+    st.sampled_from([0, 100, 4_096, 8_000]),
+    st.sampled_from(["", "", "", "data", "all"]),
 )
 STEPS = st.one_of(
     WRITES,
@@ -182,7 +195,7 @@ def size_of(program: Program, name: str) -> int:
 
 def at_the_end(program: Program, profile: str) -> set[int] | None:
     """The digests at the last moment, or None where subsets are too many."""
-    if len(Oracle(program, xfs=False).data) > 9:
+    if len(Oracle(program, xfs=profile == "xfs").data) > 9:
         return None
     loss = program.loss(profile)
     cuts = loss.cuts_at(loss.moments[len(program.ops)])

@@ -82,7 +82,7 @@ SABOTAGES = {
     "a barrier takes a promise back": Sabotage(
         laws.test_one_more_barrier_adds_no_state,
         replaced,
-        rule("btrfs", may_vanish=lambda *, source_synced: source_synced),
+        rule("btrfs", may_vanish=lambda *, source_synced, **_: source_synced),
         {"profile": "btrfs", "at": 1, "kind": "fsync"},
     ),
     "sync forces no names": Sabotage(

@@ -22,6 +22,8 @@ WRITTEN = Program().create("a").write("a", 9_000)
 RENAMED = Program(ck=5_000).create("tmp").write("tmp", 5_000).rename("tmp", "ck")
 RENAMED_ACKED = Program(ck=10).create("tmp").fsync("tmp").rename("tmp", "ck").ack()
 REWRITTEN = Program(ck=5_000).truncate("ck", 0).write("ck", 5_000)
+SYNCED = Program(a=100).write("a", 12_000, 100).write("a", 100, 5_000, "data").ack()
+GAP = Program(a=1_000).write("a", 4_096, 4_096)
 SHRUNK = Program(ck=4_000).truncate("ck", 1_000).write("ck", 5_000, 4_096)
 OLD = data(5_000, 1)
 
@@ -78,6 +80,26 @@ def j6(profile: Profile) -> bool:
     return data(10, 1) in RENAMED_ACKED.contents(profile, "ck", done=4)
 
 
+def j7(profile: Profile) -> bool:
+    """A write of 100 bytes through O_DSYNC: its page is there, and a size up to it; other pages may not be."""
+    found = {c for c in SYNCED.contents(profile, "a", done=3) if c is not None}
+    page = SYNCED.tree.node("dir/a").content.blocks[1]
+    whole = {c[4_096:8_192] for c in found} == {page}
+    return whole and {len(c) for c in found} == {8_192, 12_100} and any(c[100:4_096] == bytes(3_996) for c in found)
+
+
+def j7_growth(profile: Profile) -> bool:
+    """Of the chain it forces what came before a growth that it keeps, in part even; not before a later one."""
+    program = Program(a=100).create("x").write("a", 5_000, 100).create("y").write("a", 9_000, 5_100)
+    program.write("a", 100, 1_000, "data").ack()
+    return [None in program.contents(profile, name, done=6) for name in ("x", "y")] == [False, True]
+
+
+def b7(profile: Profile) -> bool:
+    """On btrfs it is as an fsync of the file."""
+    return SYNCED.contents(profile, "a", done=3) == {SYNCED.tree.node("dir/a").content.read()}
+
+
 def x1(profile: Profile) -> bool:
     """Full size with zeros."""
     return bytes(5_000) in RENAMED.contents(profile, "ck")
@@ -120,6 +142,14 @@ def f3(profile: Profile) -> bool:
     return any(c[1_000:4_000] == data(4_000, 1)[1_000:] for c in SHRUNK.contents(profile, "ck") if c and c[4_096:])
 
 
+def f4(profile: Profile) -> bool:
+    """A write behind the old last block may show the end of that block as the size, with its bytes and zeros."""
+    sizes = {len(content) for content in GAP.contents(profile, "a")}
+    filled = data(1_000, 1) + bytes(3_096) in GAP.contents(profile, "a")
+    aligned = {len(c) for c in Program(a=4_096).write("a", 4_096, 8_192).contents(profile, "a")}
+    return filled and (sizes, aligned) == ({1_000, 4_096, 8_192}, {4_096, 12_288})
+
+
 def b1(profile: Profile) -> bool:
     """An fsync of the directory ends the past of its entries; without it old names come back."""
     program = Program(a=10).rename("a", "b").rename("b", "c")
@@ -137,6 +167,35 @@ def b3(profile: Profile) -> bool:
     """A name replaced by a file that was not synced may vanish; one replaced by a synced file may not."""
     synced = Program(ck=10).create("tmp").fsync("tmp").rename("tmp", "ck")
     return None in RENAMED.contents(profile, "ck") and None not in synced.contents(profile, "ck")
+
+
+def linked(name: str, **files: int) -> Program:
+    """A durable link, a directory, and whatever files."""
+    program = Program(**files)
+    return program.new(t.MakeDirectory, "s").new(t.MakeSymlink, name, target="a").add(t.Sync)
+
+
+def swapped(profile: Profile, program: Program, name: str = "ck", tmp: str = "tmp") -> bool:
+    """Whether a name may vanish that a new link takes over by a rename."""
+    program.new(t.MakeSymlink, tmp, target="b").rename(tmp, name)
+    loss = program.loss(profile)
+    trees = [loss.tree(recipe) for recipe in loss.states() if recipe.done == len(program.ops)]
+    return any(tree.lookup(f"dir/{name}") is None for tree in trees)
+
+
+def swap_vanishes(profile: Profile) -> bool:
+    """The name of a link that is swapped within its directory may vanish."""
+    return swapped(profile, linked("ck"))
+
+
+def b3_link(profile: Profile) -> bool:
+    """It may not; but it may where one of the two comes from elsewhere, is a file, or left its name to a file."""
+    stays = [linked("ck"), linked("x").rename("x", "ck")]
+    stays.append(linked("x").rename("x", "ck").new(t.MakeSymlink, "x", target="c"))
+    goes = [Program(ck=10), linked("s/x").rename("s/x", "ck"), linked("x").rename("x", "ck").create("x")]
+    goes.append(linked("x").link("x", "s/x").rename("x", "ck"))
+    found = [swapped(profile, program.fsync()) for program in (*stays, *goes)]
+    return found == [False] * 3 + [True] * 4 and swapped(profile, linked("ck"), tmp="s/tmp")
 
 
 def b4(profile: Profile) -> bool:
@@ -188,6 +247,13 @@ RULES: dict[str, tuple[Fact, Profile, Profile]] = {
     "J5": (j5, EXT4, replace(EXT4, fsync_directory=rules.j4_fsync)),
     "J6": (j6, EXT4, replace(EXT4, rename_forces=lambda position: position)),
     "J6 xfs": (j6, XFS, replace(XFS, rename_forces=lambda position: position)),
+    "J7": (j7, EXT4, replace(EXT4, synced_write=rules.b7_whole_file)),
+    "J7 xfs": (j7, XFS, replace(XFS, synced_write=rules.b7_whole_file)),
+    "J7 posix": (j7, POSIX, replace(POSIX, synced_write=rules.b7_whole_file)),
+    "J7 growth": (j7_growth, EXT4, replace(EXT4, synced_write=rules.b7_whole_file)),
+    "J7 no size": (j7, EXT4, replace(EXT4, synced_write=lambda blocks, _size: (blocks, 0))),
+    "J7 no pages": (j7, EXT4, replace(EXT4, synced_write=lambda _blocks, size: (range(0), min(size, 8_192)))),
+    "B7": (b7, BTRFS, replace(BTRFS, synced_write=rules.j7_pages)),
     "X1": (x1, EXT4, replace(EXT4, shown=rules.f1_last_block)),
     "X1 dioread_lock": (x1_lock, LOCKED, replace(LOCKED, shown=rules.x1_shown)),
     "X2": (x2, EXT4, replace(EXT4, drops_size_zero=rules.f2_drops_nothing)),
@@ -198,11 +264,15 @@ RULES: dict[str, tuple[Fact, Profile, Profile]] = {
     "F1 all blocks": (f1, XFS, replace(XFS, shown=rules.x1_shown_with_lock)),
     "F2": (f2, XFS, replace(XFS, drops_size_zero=rules.x2_drops_size_zero)),
     "F3": (f3, XFS, replace(XFS, cut=rules.x4_cut)),
+    "F4": (f4, XFS, replace(XFS, filled=rules.fills_nothing)),
+    "F4 always": (f4, XFS, replace(XFS, filled=lambda old, _first: old // 4_096)),
     "B1": (b1, BTRFS, replace(BTRFS, first_version=lambda _covered: 0, names_forced=rules.posix_names_forced)),
     "B1 posix": (b1, POSIX, replace(POSIX, first_version=lambda _covered: 0)),
     "B2": (b2, BTRFS, replace(BTRFS, names_forced=rules.posix_names_forced)),
     "B3": (b3, BTRFS, replace(BTRFS, may_vanish=lambda **_: False)),
     "B3 always": (b3, BTRFS, replace(BTRFS, may_vanish=lambda **_: True)),
+    "B3 link": (b3_link, BTRFS, replace(BTRFS, may_vanish=rules.posix_may_vanish)),
+    "B3 link posix": (swap_vanishes, POSIX, replace(POSIX, may_vanish=rules.b3_may_vanish)),
     "B3 posix": (b3, POSIX, replace(POSIX, may_vanish=lambda **_: False)),
     "B4": (b4, BTRFS, replace(BTRFS, is_kept=lambda _required, _named: True)),
     "B5 zeros": (b5, BTRFS, replace(BTRFS, freed=lambda _absent, versions: versions)),
@@ -219,6 +289,24 @@ def test_the_rule_holds_and_its_sabotage_is_seen(rule: str) -> None:
     """What was measured is so under the profile, and is not under its twin with the one rule broken."""
     fact, true, sabotaged = RULES[rule]
     assert (fact(true), fact(sabotaged)) == (True, False)
+
+
+@pytest.mark.parametrize("profile", ["ext4", "ext4[data=journal]", "xfs", "btrfs", "posix"])
+@pytest.mark.parametrize("sync", ["data", "all"])
+def test_a_log_of_synchronous_appends_is_durable_after_each(profile: str, sync: str) -> None:
+    """J7 takes nothing from a log whose every write is synchronous, pages shared or begun anew: no false alarm."""
+    program = Program(log=100)
+    for size in (50, 4_096, 10_000, 3, 8_192, 1):
+        program.write("log", size, program.tree.node("dir/log").content.size, sync).ack()
+        assert program.contents(profile, "log", done=len(program.ops)) == {program.tree.node("dir/log").content.read()}
+
+
+@pytest.mark.parametrize("profile", ["ext4", "xfs", "posix"])
+def test_synchronous_writes_add_up(profile: str) -> None:
+    """Two that cover all pages of an earlier write leave nothing of it open; a truncation before is forced."""
+    program = Program(a=10_000).truncate("a", 0).write("a", 8_192)
+    program.write("a", 10, 0, "data").write("a", 10, 4_096, "data").ack()
+    assert program.contents(profile, "a", done=5) == {program.tree.node("dir/a").content.read()}
 
 
 def test_data_journal_is_one_chain() -> None:
