@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from crashlab import trace as t
 from crashlab.crash.marks import last_seen
+from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import words
 from crashlab.explain import explain
@@ -25,6 +26,7 @@ from crashlab.values import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from crashlab.barriers import Advice
     from crashlab.crash.losses import Losses
     from crashlab.crash.marks import Mark
     from crashlab.crash.places import Places
@@ -36,16 +38,22 @@ if TYPE_CHECKING:
 
 SHOWN_OPS = 14
 SAME_IDS = 50
+ABOUT_EFFECTS = ("duplicate-effect", "missing-effect", "needless-unknown")
 
 
 @dataclass
 class _Group:
-    """One distinct fault: its smallest state with the answer there, and the ids of all."""
+    """One distinct fault: the state to show, with the answer there and how it was confirmed, and the ids of all."""
 
     judgement: Judgement
     answer: Answer
     sizes: dict[str, tuple[int, int]]
     confirmed: str | None = None
+
+    def takes(self, judgement: Judgement, confirmed: str | None) -> bool:
+        """Whether this state is the one to show: what came about for real first, then the smallest."""
+        mine, other = self.judgement.state, judgement.state
+        return (confirmed is None, _size(other)) < (self.confirmed is None, _size(mine))
 
 
 class Findings:
@@ -60,11 +68,10 @@ class Findings:
         if judgement.verdict != "violation":
             return
         key = judgement.state.fault, judgement.kind, self._cause(judgement)
-        group = self._groups.setdefault(key, _Group(judgement, answer, {}))
-        group.confirmed = group.confirmed or confirmed
+        group = self._groups.setdefault(key, _Group(judgement, answer, {}, confirmed))
         group.sizes[judgement.state.id] = _size(judgement.state)
-        if _size(judgement.state) < _size(group.judgement.state):
-            group.judgement, group.answer = judgement, answer
+        if group.takes(judgement, confirmed):
+            group.judgement, group.answer, group.confirmed = judgement, answer, confirmed
 
     def earliest(self) -> list[Judgement]:
         """Per kind of violation after a power loss, the one at the earliest moment."""
@@ -90,7 +97,7 @@ class Findings:
         """What a power loss took; nothing for other faults."""
         return self._losses.marks(state) if self._losses is not None and state.recipe is not None else {}
 
-    def finish(self, reference: Reference, advice: Sequence[str] = ()) -> list[tuple[model.Finding, CrashState]]:
+    def finish(self, reference: Reference, advice: Advice | None = None) -> list[tuple[model.Finding, CrashState]]:
         """The findings, gravest kind first, then the earliest crash; each with its state.
 
         ``advice`` is what mends the power losses.
@@ -98,9 +105,9 @@ class Findings:
         ordered = sorted(
             self._groups.values(), key=lambda each: (model.gravity(each.judgement.kind), _size(each.judgement.state))
         )
-        return [(self._finding(each, reference, tuple(advice)), each.judgement.state) for each in ordered]
+        return [(self._finding(each, reference, advice), each.judgement.state) for each in ordered]
 
-    def _finding(self, group: _Group, reference: Reference, advice: tuple[str, ...]) -> model.Finding:
+    def _finding(self, group: _Group, reference: Reference, advice: Advice | None) -> model.Finding:
         judgement, answer = group.judgement, group.answer
         state, problem = judgement.state, judgement.problems[0]
         marks = self._marks(state)
@@ -123,13 +130,20 @@ class Findings:
             expected=problem.expected,
             effects=_effects(reference, state, answer),
             why=why_lost(judgement, marks) if state.fault == "power" else explanation.why,
-            advice=advice if state.fault == "power" and advice else explanation.advice,
+            advice=_advice(state, problem.kind, advice) or explanation.advice,
             same_count=len(same),
             same=tuple(state_id for _, state_id in same[:SAME_IDS]),
             digest=state.digest,
             confirmed=group.confirmed,
             replay=f"crashlab replay {shlex.quote(state.id)}",
         )
+
+
+def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, ...]:
+    """What barriers do for a power loss. Where none helps, an effect that went wrong has advice of its own."""
+    if state.fault != "power" or advice is None or (not advice.sets and kind in ABOUT_EFFECTS):
+        return ()
+    return advice.lines()
 
 
 def _size(state: CrashState) -> tuple[int, int]:
@@ -183,13 +197,6 @@ def op_lines(
 
 def _page_end(op: t.Write, cut_bytes: int) -> str:
     return " (page end)" if (op.offset + cut_bytes) % 4096 == 0 else ""
-
-
-def place_path(path: str) -> str:
-    """A path of the trace as people read it: relative to ``lab.dir`` where it is below it."""
-    if path == "dir":
-        return "."
-    return path.removeprefix("dir/") if path.startswith("dir/") else f"~{path}"
 
 
 def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:

@@ -101,7 +101,7 @@ class DiskTrial:
     def judge(self, progress: Callable[[str, int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Run, cut the power at every moment, recover and judge each distinct tree; the violations.
 
-        A state that the model has too comes with the model's id, by which it can be replayed.
+        Each comes with the model's id, by which it can be replayed; one outside of the model has none.
         """
         seen: set[str] = set()
         with RealDisk(self._kind) as disk:  # before the lab's own processes: they must see its mounts
@@ -122,17 +122,13 @@ class DiskTrial:
         for text in source.outside[:1]:
             self._doubt("real-disk-disagrees", f"{self._kind}: {text}", "Please report this: the model is wrong here.")
         host.prepare(reference.trace, expected=reference.end)
-        losses = Losses(
-            reference.trace, [parse_profile(self._kind)], bound=self._asked.bound, rebuilt=reference.rebuilt
-        )
-        honesty = Honesty(reference.trace, kill_states(reference.trace), losses)
+        kind = Losses(reference.trace, [parse_profile(self._kind)], rebuilt=reference.rebuilt)
+        named = Losses(reference.trace, self._asked.named_profiles, rebuilt=reference.rebuilt)
+        honesty = Honesty(reference.trace, kill_states(reference.trace), kind)
         tried = Round(host, self._asked, reference, FaultRequest("power"), source=source, honesty=honesty)
-        known: dict[str, CrashState] = {}
         for judgement, answer in tried.judge(lambda *_: None):
             if judgement.verdict == "violation":
-                known = known or {state.digest: state for state in losses.states()}
-                state = known.get(judgement.state.digest, judgement.state)
-                yield replace(judgement, state=state), answer
+                yield replace(judgement, state=_named(named, judgement.state)), answer
         self.rounds.append(tried)
         # A later run looks only at what no earlier one showed: that none of this recovered says nothing.
         self.unmeasured += [reason for reason in tried.unmeasured if reason.code != "never-recovered"]
@@ -214,3 +210,13 @@ class DiskTrial:
         wrong = [reason for reason in self.unmeasured if reason.code == "real-disk-disagrees"]
         detail = f"{self.images:,} images of a real {self._kind} disk, {self.distinct:,} states"
         return Control(control="real-disk", passed=bool(self.images) and not wrong, detail=detail)
+
+
+def _named(losses: Losses, state: CrashState) -> CrashState:
+    """The state as the model has it: at its moment, or, where an op was under way, at the one after that."""
+    for done in (state.done, state.done + 1):
+        if done <= len(state.trace.ops) and losses.outside(done) == losses.outside(state.done):
+            found = losses.found(state.tree, done)
+            if found is not None:
+                return found
+    return state

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashlab import trace as t
+from crashlab.barriers import Advice, Barrier
 from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
@@ -194,6 +195,12 @@ SAVED = trace_of(
 LOSSES = Losses(SAVED, parse_profiles("ext4,xfs,btrfs,posix"))
 
 
+SYNC_IT = Advice(
+    sets=((Barrier(after=(3,), path="dir/tmp", directory=False, inodes=(10,)),),), failing=2, tried=1, mended=True
+)
+HELPLESS = Advice(sets=(), failing=2, tried=1, mended=False, pattern="Write a new file.", remaining=2)
+
+
 def found_after(*state_ids: str, kind: str = "lost", confirmed: str | None = None) -> list[Finding]:
     """The findings where a power loss broke a promise in these states."""
     findings = Findings(Places(SAVED), LOSSES)
@@ -201,7 +208,7 @@ def found_after(*state_ids: str, kind: str = "lost", confirmed: str | None = Non
         problem = Problem(kind=kind, summary=f"{kind} at {state_id}")
         state = LOSSES.one(state_id)
         findings.add(Judgement(state=state, verdict="violation", problems=(problem,)), ANSWER, confirmed=confirmed)
-    return [finding for finding, _ in findings.finish(Reference(kind="Store", trace=SAVED), ["fsync it"])]
+    return [finding for finding, _ in findings.finish(Reference(kind="Store", trace=SAVED), SYNC_IT)]
 
 
 def test_a_lost_op_is_noted_with_what_of_it_is_gone() -> None:
@@ -233,14 +240,26 @@ def test_the_profiles_that_allow_a_loss_are_named() -> None:
 def test_advice_on_losses_is_that_of_the_trials() -> None:
     """Barriers that were tried, not the words for kills; without any, those."""
     [found] = found_after("power@5-3")
-    assert found.advice == ("fsync it",)
+    assert found.advice == SYNC_IT.lines()
     findings = Findings(Places(SAVED), LOSSES)
     findings.add(
         Judgement(state=LOSSES.one("power@5-3"), verdict="violation", problems=(Problem(kind="lost", summary=""),)),
         ANSWER,
     )
     [(untried, _)] = findings.finish(Reference(kind="Store", trace=SAVED))
-    assert untried.advice != ("fsync it",)
+    assert untried.advice != SYNC_IT.lines()
+
+
+def test_an_effect_that_no_barrier_mends_has_advice_of_its_own() -> None:
+    """To write files otherwise would not help it; a set of barriers that does is told all the same."""
+    for kind, words in (("missing-effect", "pending before"), ("lost", "Write a new file.")):
+        findings = Findings(Places(SAVED), LOSSES)
+        problem = Problem(kind=kind, summary="")
+        findings.add(Judgement(state=LOSSES.one("power@5-3"), verdict="violation", problems=(problem,)), ANSWER)
+        [(found, _)] = findings.finish(Reference(kind="Subject", trace=SAVED), HELPLESS)
+        assert words in " ".join(found.advice)
+        [(mended, _)] = findings.finish(Reference(kind="Subject", trace=SAVED), SYNC_IT)
+        assert mended.advice == SYNC_IT.lines()
 
 
 def test_losses_of_one_cause_are_one_finding_and_of_two_are_two() -> None:
@@ -280,6 +299,18 @@ def test_what_came_about_on_a_real_disk_is_confirmed() -> None:
     """The finding says so; a computed one says nothing."""
     assert [found.confirmed for found in found_after("power@5-3", confirmed="real-disk")] == ["real-disk"]
     assert [found.confirmed for found in found_after("power@5-3")] == [None]
+
+
+def test_a_confirmed_state_is_the_one_that_is_shown() -> None:
+    """The word must be true of what stands above it: a smaller state that only the model knows comes second."""
+    findings = Findings(Places(SAVED), LOSSES)
+    for state_id, confirmed in (("power@5-3", None), ("power@8-3d0", "real-disk"), ("power@5-3d0,3d1", None)):
+        problem = Problem(kind="lost", summary="")
+        judgement = Judgement(state=LOSSES.one(state_id), verdict="violation", problems=(problem,))
+        findings.add(judgement, ANSWER, confirmed=confirmed)
+    [(found, _)] = findings.finish(Reference(kind="Store", trace=SAVED))
+    assert (found.id, found.confirmed) == ("power@8-3d0", "real-disk")
+    assert found.same == ("power@5-3", "power@5-3d0,3d1")
 
 
 def test_the_lost_op_is_shown_however_far_back_it_is() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -101,21 +103,29 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
 def test_nothing_is_left_after_our_own_death(tmp_path: Path) -> None:
     """SIGKILL in the middle of a check on a disk: its keepers clear up without it."""
     code = (
-        "import os, signal, crashlab.real_disk as r\n"
+        "import glob, os, signal, sys, crashlab.real_disk as r\n"
         "from crashlab import explore\n"
         "from tests.crashlab.subjects import SMALL\n"
-        "seen = r.images\n"
         "def dying(*a, **k):\n"
+        "    mine = [open(path).read().split() for path in glob.glob('/proc/self/task/*/children')]\n"
+        "    print(*sum(mine, []), flush=True)\n"
+        "    sys.stdin.readline()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "r.images = dying\n"
         "explore(SMALL, faults='power', disk='ext4', out='out')\n"
     )
     root = Path(__file__).parents[2]
-    path = f"{root}:{root / 'lab'}"
-    died = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
-    assert died.wait(60) == -9
-    for _ in range(200):
-        if not left_of(died.pid):
-            break
-        subprocess.run([sys.executable, "-c", "import time; time.sleep(0.05)"], check=True)
+    env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'lab'}"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as died:
+        assert died.stdin is not None
+        assert died.stdout is not None
+        keepers = [os.pidfd_open(int(pid)) for pid in died.stdout.readline().split()]
+        died.stdin.close()
+        assert died.wait(60) == -signal.SIGKILL
+    for keeper in keepers:
+        assert select.select([keeper], [], [], 30)[0], "a keeper outlived what it kept"
+        os.close(keeper)
+    assert keepers
     assert not left_of(died.pid)

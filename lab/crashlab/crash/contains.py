@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from crashlab import trace as t
+    from crashlab.content import Content
     from crashlab.crash.cuts import Cut, Cuts, Slot
     from crashlab.crash.micro import Key
     from crashlab.crash.moments import Choice
+    from crashlab.crash.rules import BlockVersion
+    from crashlab.crash.variants import Variants
 
 
 def contains(
@@ -56,13 +59,54 @@ def contains(
 
 def within(cuts: Cuts, moment: Moment, tree: Tree) -> bool:
     """The same for cuts that are at hand: many trees of one trace."""
+    return any(True for _ in fitting(cuts, moment, tree))
+
+
+def fitting(cuts: Cuts, moment: Moment, tree: Tree) -> Iterator[Cut]:
+    """The cuts that may come out as ``tree``."""
     if isinstance(cuts, EntryCuts):
-        return any(True for _ in _Search(cuts, moment, tree).fitting())
+        yield from _Search(cuts, moment, tree).fitting()
+        return
     names = _names(tree)
-    return any(
-        _names(Tree(cut.shape.nodes)) == names and holds(cut, tree)
-        for cut in cuts.at(moment, range(cuts.count(moment)))
-    )
+    for cut in cuts.at(moment, range(cuts.count(moment))):
+        if _names(Tree(cut.shape.nodes)) == names and holds(cut, tree):
+            yield cut
+
+
+def ways(cut: Cut, tree: Tree) -> tuple[int, ...]:
+    """Of a cut that may come out as ``tree``, the way of each varied file in which it does."""
+    return tuple(_way(slot, tree.nodes[_inode_at(tree, slot.paths[0])]) for slot in cut.varied)
+
+
+def _inode_at(tree: Tree, path: str) -> int:
+    inode = tree.lookup(path)
+    assert inode is not None, "the cut holds the tree"
+    return inode
+
+
+def _way(slot: Slot, found: Node) -> int:
+    head = next(number for number, node in enumerate(slot.heads) if _plain(node) == _plain(found))
+    if slot.variants is None:
+        return head
+    assert isinstance(found, File)
+    return head * slot.variants.count + _variant(slot.variants, found.content)
+
+
+def _variant(variants: Variants, content: Content) -> int:
+    """The number of the variant with this content."""
+    start = 0
+    for sized in variants.sizes:
+        if sized.size == content.size:
+            pairs = zip(sized.blocks, content.blocks, strict=True)
+            chosen = [_index(versions, block) for versions, block in pairs]
+            if None not in chosen:
+                return start + sized.number([index for index in chosen if index is not None])
+        start += sized.count
+    return 0  # the only one: where nothing may differ, no sizes are kept
+
+
+def _index(versions: Sequence[BlockVersion], block: bytes) -> int | None:
+    return next((number for number, version in enumerate(versions) if version.data == block), None)
 
 
 def _names(tree: Tree) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from crashlab.crash.states import CrashState, prefixes_of
+from crashlab.crash.states import CrashState, no_such_op, prefixes_of
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crashlab import trace as t
 
 _KILL = re.compile(r"kill@(?P<done>\d+)(?:\+(?P<cut>\d+))?")
-_POWER = re.compile(r"power@(?P<done>\d+)(?:-.+)?")
+_POWER = re.compile(r"power@(?P<done>\d+)(?:-[^/]+)?")
 
 
 def state_of(
@@ -36,15 +36,12 @@ def state_of(
     kill, power = _KILL.fullmatch(state_id), _POWER.fullmatch(state_id)
     match = kill or power
     if match is None:
-        text = f"{state_id!r} is no state id that this version knows; expected kill@7, kill@7+4096 or power@9-3"
+        nested = " a crash during recovery is not built yet;" if "/" in state_id else ""
+        text = f"{state_id!r} is no state id that this version knows;{nested} expected kill@7, kill@7+4096 or power@9-3"
         raise UsageError(text)
     number = int(match["done"])
     if number > len(trace.ops) or (kill is not None and kill["cut"] is not None and number < 1):
-        text = (
-            f"no op {number} in this recording ({len(trace.ops)} ops): {state_id} comes from another program, "
-            f"value or runtime version. Use the stored run: crashlab replay {state_id} --run .crashlab/runs/…"
-        )
-        raise UsageError(text)
+        raise no_such_op(trace, state_id, number)
     if kill is None:
         # Every process that is forked to judge would carry what these modules need.
         from crashlab.crash.losses import losses_of  # noqa: PLC0415 - see above

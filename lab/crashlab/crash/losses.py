@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab.crash import recipes
-from crashlab.crash.contains import within
+from crashlab.crash.contains import fitting, ways, within
 from crashlab.crash.marks import Mark, implied, marks_of
-from crashlab.crash.moments import moment_after
 from crashlab.crash.power import BOUND, Counts, PowerLoss, Recipe
 from crashlab.crash.shapes import REBUILT
 from crashlab.crash.states import CrashState
@@ -115,7 +114,26 @@ class Losses:
                 refused.append(error)
                 continue
             return self._state(loss, recipe, state_id)
-        raise refused[0]
+        if len(refused) == 1 or "no op " in str(refused[0]):
+            raise refused[0]
+        names = ", ".join(str(loss.profile) for loss in self._losses)
+        text = f"{state_id} is no state of this recording under any of {names}; under the first: {refused[0]}"
+        raise UsageError(text)
+
+    def outside(self, done: int) -> int:
+        """What tells apart how much had been told outside after ``done`` ops."""
+        return self._losses[0].outside(done)
+
+    def found(self, tree: Tree, done: int) -> CrashState | None:
+        """The state in which power lost after ``done`` ops leaves ``tree``; None where no profile allows it."""
+        for loss in self._losses:
+            moment = loss.moment(done)
+            cut = next(fitting(loss.cuts, moment, tree), None)
+            if cut is not None:
+                recipe = recipes.recipe_at(loss, done, cut, ways(cut, tree))
+                spelled = loss is not self._losses[0]
+                return self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=spelled))
+        return None
 
     def possible(self, state: CrashState) -> tuple[str, ...]:
         """The profiles, of those asked for, that allow ``state`` at its moment."""
@@ -134,7 +152,7 @@ class Losses:
         return dict(sorted({**implied(state.trace, state.tree, state.done, marks), **marks}.items()))
 
     def _allows(self, loss: PowerLoss, tree: Tree, done: int) -> bool:
-        return within(loss.cuts, moment_after(self.trace, done), tree)
+        return within(loss.cuts, loss.moment(done), tree)
 
     def _state(self, loss: PowerLoss, recipe: Recipe, state_id: str) -> CrashState:
         return CrashState(

@@ -129,7 +129,19 @@ def implied(trace: t.Trace, tree: Tree, done: int, marked: Collection[int]) -> d
         if not isinstance(node, File):
             continue
         seen = last_seen(trace, inode, node.content, done)
-        ops = [op for op in trace.ops[seen or 0 : done] if isinstance(op, _CHANGES) and op.inode == inode]
-        if seen is not None and not any(op.n in marked for op in ops):
+        if seen is None:
+            found |= _cut_short(trace, inode, node.content.size, done, marked)
+            continue
+        ops = [op for op in trace.ops[seen:done] if isinstance(op, _CHANGES) and op.inode == inode]
+        if not any(op.n in marked for op in ops):
             found |= {op.n: Mark(op, whole=True) for op in ops}
     return found
+
+
+def _cut_short(trace: t.Trace, inode: int, size: int, done: int, marked: Collection[int]) -> dict[int, Mark]:
+    """Writes that made a file longer than it is, and of which no id says so."""
+    return {
+        op.n: Mark(op, parts=("s",))
+        for op in trace.ops[:done]
+        if isinstance(op, t.Write) and op.inode == inode and op.offset + len(op.data) > size and op.n not in marked
+    }

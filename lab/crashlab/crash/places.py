@@ -123,3 +123,14 @@ def _following_save_points(ops: tuple[t.Op, ...]) -> list[str]:
             name = ""
         names.append(name)
     return names[::-1]
+
+
+def place_path(path: str) -> str:
+    """A path of the trace as people read it: relative to ``lab.dir`` where it is below it.
+
+    >>> place_path("dir/a"), place_path("home/b"), place_path("dir"), place_path("")
+    ('a', '~home/b', '.', 'the file without a name')
+    """
+    if path in ("", "dir"):
+        return "." if path else "the file without a name"
+    return path.removeprefix("dir/") if path.startswith("dir/") else f"~{path}"

@@ -28,17 +28,18 @@ from typing import TYPE_CHECKING
 
 from crashlab.content import BLOCK_BYTES
 from crashlab.crash import shapes
-from crashlab.crash.moments import Moment, moment_after
 from crashlab.crash.orders import EntryCuts, JournalCuts, WholeCuts
 from crashlab.crash.power import PowerLoss, Recipe
+from crashlab.crash.states import no_such_op
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from crashlab.crash.cuts import Slot
+    from crashlab import trace as t
+    from crashlab.crash.cuts import Cut, Slot
     from crashlab.crash.micro import Key
-    from crashlab.crash.moments import Choice
+    from crashlab.crash.moments import Choice, Moment
     from crashlab.crash.variants import Sized
 
 _ID = re.compile(r"power@(?P<done>\d+)(?:-(?P<lost>[\w.,+]+))?")
@@ -81,7 +82,7 @@ class Lost:
 
 def id_of(loss: PowerLoss, recipe: Recipe, *, spelled: bool = False) -> str:
     """The id of a state; with ``spelled``, what "all" stands for is spelled out."""
-    moment = loss.moments[recipe.done]
+    moment = loss.moment(recipe.done)
     if not recipe.cut and not any(recipe.variants):
         return f"power@{recipe.done}"
     if not spelled and recipe.cut == loss.cuts.oldest(moment):
@@ -93,7 +94,7 @@ def id_of(loss: PowerLoss, recipe: Recipe, *, spelled: bool = False) -> str:
 
 def lost_of(loss: PowerLoss, recipe: Recipe) -> Lost:
     """What a state lost: whole ops, and parts of ops."""
-    moment = loss.moments[recipe.done]
+    moment = loss.moment(recipe.done)
     (cut,) = loss.cuts.at(moment, [recipe.cut])
     lost = Lost()
     _lose_names(loss, moment, recipe.cut, lost)
@@ -105,16 +106,18 @@ def lost_of(loss: PowerLoss, recipe: Recipe) -> Lost:
 def recipe_of(loss: PowerLoss, state_id: str) -> Recipe:
     """Follow an id. Raises UsageError where it is none, or not one of this trace and profile."""
     match = _ID.fullmatch(state_id)
-    if match is None or int(match["done"]) > len(loss.trace.ops):
-        text = f"{state_id!r} is no power state of this recording ({len(loss.trace.ops)} ops); expected power@9-3,5d2"
+    if match is None:
+        text = f"{state_id!r} is no id of a power state; expected for example power@9-3,5d2"
         raise UsageError(text)
     done = int(match["done"])
-    moment = loss.moments.setdefault(done, moment_after(loss.trace, done))
+    if done > len(loss.trace.ops):
+        raise no_such_op(loss.trace, state_id, done)
+    moment = loss.moment(done)
     if match["lost"] == "all":
         number = loss.cuts.oldest(moment)
         lost = None
     else:
-        lost = _read(state_id, match["lost"] or "")
+        lost = _read(loss.trace, state_id, match["lost"] or "")
         number = _cut_number(loss, moment, lost)
     cuts = list(loss.cuts.at(moment, [number])) if 0 <= number < loss.cuts.count(moment) else []
     if not cuts:
@@ -122,26 +125,33 @@ def recipe_of(loss: PowerLoss, state_id: str) -> Recipe:
         raise UsageError(text)
     cut = cuts[0]
     variants = tuple(slot.count - 1 if lost is None else _way(loss, moment, slot, lost) for slot in cut.varied)
-    total = sum(slot.term(way) for slot, way in zip(cut.varied, variants, strict=True))
-    recipe = Recipe(done, number, variants, (cut.fixed + loss.outside(done) + total) & shapes.MASK)
+    recipe = recipe_at(loss, done, cut, variants)
     if state_id not in (id_of(loss, recipe), id_of(loss, recipe, spelled=True)):
         text = f"{state_id} is no state of this recording under {loss.profile}; the nearest is {id_of(loss, recipe)}"
         raise UsageError(text)
     return recipe
 
 
-def _read(state_id: str, text: str) -> Lost:
+def recipe_at(loss: PowerLoss, done: int, cut: Cut, ways: tuple[int, ...]) -> Recipe:
+    """The recipe of a cut in which each varied file comes out in its way."""
+    total = sum(slot.term(way) for slot, way in zip(cut.varied, ways, strict=True))
+    return Recipe(done, cut.number, ways, (cut.fixed + loss.outside(done) + total) & shapes.MASK)
+
+
+def _read(trace: t.Trace, state_id: str, text: str) -> Lost:
     lost = Lost()
     for item in text.split(",") if text else ():
         match = _ITEM.fullmatch(item)
         if match is None:
             message = f"cannot read {item!r} in {state_id!r}; expected for example power@9-3,5d2"
             raise UsageError(message)
-        first = int(match["first"])
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        if max(first, last) > len(trace.ops):
+            raise no_such_op(trace, state_id, max(first, last))
         if match["open"]:
             lost.chain, lost.byte = first, int(match["byte"]) if match["byte"] else None
         elif match["last"] or item.isdigit():
-            lost.whole |= set(range(first, int(match["last"] or first) + 1))
+            lost.whole |= set(range(first, last + 1))
         else:
             lost.parts.add((first, item[len(match["first"]) :]))
     return lost

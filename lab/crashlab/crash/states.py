@@ -100,6 +100,15 @@ def cut(op: t.Op, cut_bytes: int) -> t.Write:
     return t.Write(n=op.n, time_ns=op.time_ns, path=op.path, inode=op.inode, offset=op.offset, data=op.data[:cut_bytes])
 
 
+def no_such_op(trace: t.Trace, state_id: str, number: int) -> UsageError:
+    """The error for an id that speaks of op ``number``, which this trace does not have."""
+    text = (
+        f"no op {number} in this recording ({len(trace.ops)} ops): {state_id} comes from another program, "
+        f"value or runtime version. Use the stored run: crashlab replay {state_id} --run .crashlab/runs/…"
+    )
+    return UsageError(text)
+
+
 _last: Prefixes | None = None
 
 

@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import given
 
+from crashlab import trace as t
 from crashlab.crash import shapes
 from crashlab.crash.losses import Losses, losses_of
 from crashlab.crash.profiles import parse_profiles
@@ -46,6 +47,19 @@ def test_ids_are_unique_lead_back_and_leave_none_out(program: Program) -> None:
         allowed = together.possible(state)
         assert state.profile in allowed
         assert "posix" in allowed  # the weakest allows what any other does
+
+
+@given(program=PROGRAMS)
+def test_a_tree_leads_back_to_its_state(program: Program) -> None:
+    """What a disk shows gets the name that the model has for it; a tree that no profile allows gets none."""
+    together = losses(program)
+    for state in itertools.islice(together.states(), 60):
+        found = together.found(state.tree, state.done)
+        assert found is not None
+        assert (found.digest, found.recipe.digest) == (state.digest, state.recipe.digest), state.id
+        assert together.one(found.id).digest == state.digest
+    odd = together.trace.base.apply(t.Create(n=1, path="dir/of a stranger", inode=999))
+    assert together.found(odd, 0) is None
 
 
 def test_profiles_take_turns() -> None:
@@ -148,3 +162,9 @@ def test_losses_of_a_trace_are_kept_until_another_is_asked_for() -> None:
     assert losses_of(first, profiles, ()) is kept
     assert losses_of(other, profiles, ()).trace is other
     assert losses_of(first, profiles, ()) is not kept
+
+
+def test_what_no_profile_knows_is_refused_with_all_of_them() -> None:
+    """The reader must not think of the first one only."""
+    with pytest.raises(UsageError, match="under any of ext4, xfs"):
+        losses(REPLACED, "ext4,xfs").one("power@4-3n1")
