@@ -12,6 +12,7 @@ Not tried: fdatasync, a barrier in some turns of a loop only, an op moved to ano
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,12 @@ from crashlab.barriers import (
     parts_of,
     position,
     role_of,
-    shown,
     with_barriers,
 )
 from crashlab.crash.contains import within
 from crashlab.crash.power import BOUND, PowerLoss, Recipe
 from crashlab.crash.shapes import REBUILT
-from crashlab.crash.states import Prefixes
-from crashlab.tree import Directory, File, Tree
+from crashlab.protocols import involved, pattern_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -59,16 +58,37 @@ class _SpentError(Exception):
 
 
 @dataclass(frozen=True)
-class _Options:
-    """What :class:`~crashlab.crash.power.PowerLoss` is made with."""
+class Limits:
+    """How states are enumerated, as in the check that gave the verdicts, and how long barriers are tried.
 
-    bound: int
-    seed: int
-    rebuilt: tuple[str, ...]
+    ``bound``, ``seed``, ``rebuilt``, ``sample`` and ``edges`` are those of
+    :class:`~crashlab.crash.power.PowerLoss`. After about ``limit`` enumerations, or ``time_s`` seconds, the
+    best that is known is told. ``anew`` is for how many states a set's claim is proven by a judge.
+    """
+
+    bound: int = BOUND
+    seed: int = 0
+    rebuilt: Sequence[str] = REBUILT
+    sample: int | None = None
+    edges: bool = False
     anew: int = JUDGED_ANEW
+    limit: int = LIMIT_ENUMERATIONS
+    time_s: float = float("inf")
 
     def loss(self, trace: t.Trace, profile: Profile) -> PowerLoss:
-        return PowerLoss(trace, profile, bound=self.bound, seed=self.seed, rebuilt=self.rebuilt)
+        """The states of one trace under one profile."""
+        return PowerLoss(
+            trace,
+            profile,
+            bound=self.bound,
+            seed=self.seed,
+            rebuilt=self.rebuilt,
+            sample=self.sample,
+            edges=self.edges,
+        )
+
+
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass
@@ -94,7 +114,7 @@ class _Search:
         trace: t.Trace,
         profiles: Collection[Profile],
         bad: Callable[[int], bool | None],
-        options: _Options,
+        options: Limits,
         judge: Judge | None,
     ) -> None:
         self.trace, self._bad, self._options, self._judge = trace, bad, options, judge
@@ -103,6 +123,7 @@ class _Search:
         self.profiles = list(profiles)
         self.tried = 0
         self.limit = 0
+        self._until = time.monotonic() + options.time_s
         self.unjudged: dict[frozenset[Barrier], int] = {}
         self._mending: list[frozenset[Barrier]] = []
         self._failing: list[frozenset[Barrier]] = [frozenset()]
@@ -117,12 +138,14 @@ class _Search:
         """
         seen = _Seen({}, set())
         for profile in tuple(self.profiles):
-            if stop and self.tried >= self.limit:
+            if stop and self.is_spent:
                 raise _SpentError
             self.tried += 1
             loss = self._options.loss(trace, profile)
             for recipe in loss.states():
                 verdict = self._verdict(loss, recipe, every)
+                if stop and time.monotonic() > self._until:
+                    raise _SpentError
                 if verdict is None:
                     seen.unjudged.add(recipe.digest)
                 elif verdict:
@@ -134,6 +157,11 @@ class _Search:
                         return seen
             seen.sampled |= bool(loss.counts.skipped or loss.counts.skipped_cuts)
         return seen
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the limit of enumerations, or of time, is reached."""
+        return self.tried >= self.limit or time.monotonic() > self._until
 
     def mends(self, barriers: Collection[Barrier]) -> bool:
         """Whether no failing state is left. Raises _SpentError where that would take one enumeration too many."""
@@ -192,44 +220,58 @@ class _Search:
         )
 
 
-def advise(  # noqa: PLR0913 - the bound, seed and globs are those that the verdicts came from
+def advise(
     trace: t.Trace,
     profiles: Collection[Profile],
     bad: Callable[[int], bool | None],
     *,
-    bound: int = BOUND,
-    seed: int = 0,
-    rebuilt: Sequence[str] = REBUILT,
-    limit: int = LIMIT_ENUMERATIONS,
     judge: Judge | None = None,
-    anew: int = JUDGED_ANEW,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Advice:
     """Find the barriers that mend every failing state of ``trace`` under all ``profiles``.
 
-    ``bad`` tells of a :attr:`~crashlab.crash.power.Recipe.digest` whether that state was found to be a violation;
-    None where it was never judged, which counts as fine and is said. ``bound``, ``seed`` and ``rebuilt`` are those
-    of the check. After about ``limit`` enumerations the best that is known is told. ``judge``, as in
-    :func:`redundant`, is asked for some of the states without a verdict that barriers leave: where the check judged
-    a sample, other states than its own are met, and a set may seem to mend because nobody looked at what it leaves.
-    ``anew`` is for how many of them it is asked per set.
+    Where none do, those that mend what barriers can. ``bad`` tells of a recipe's digest whether that state was a
+    violation; None where it was never judged, which counts as fine and is said. ``judge``, as in :func:`redundant`,
+    is asked for some of those: else a set may seem to mend because nobody looked at what it leaves.
 
     >>> from crashlab.crash.profiles import EXT4
-    >>> base = Tree.empty().apply(t.MakeDirectory(n=1, path="dir", inode=1))
-    >>> base = base.apply(t.Create(n=1, path="dir/a", inode=7))
-    >>> write = t.Write(n=1, path="dir/a", inode=7, offset=0, data=b"hi")
+    >>> from crashlab.tree import Tree
+    >>> base = Tree.empty().apply(t.Create(n=1, path="a", inode=7))
+    >>> write = t.Write(n=1, path="a", inode=7, offset=0, data=b"hi")
     >>> loss = PowerLoss(trace := t.Trace(root="/r", base=base, ops=(write, t.Ack(n=2))), EXT4)
-    >>> acked = {state.digest: loss.tree(state).node("dir/a") for state in loss.states() if state.done == 2}
+    >>> acked = {state.digest: loss.tree(state).node("a") for state in loss.states() if state.done == 2}
     >>> lost = {digest for digest, file in acked.items() if file.content.read() != b"hi"}
     >>> advise(trace, [EXT4], lost.__contains__).lines()
-    ('fsync a between ops 1 and 2.', 'With it, all 2 failing states are consistent.')
+    ('fsync ~a between ops 1 and 2.', 'With it, all 2 failing states are consistent.')
     """
-    search = _Search(trace, profiles, bad, _Options(bound, seed, tuple(rebuilt), anew), judge)
+    search = _Search(trace, profiles, bad, limits, judge)
     advice = Advice(sets=(), failing=len(search.base.failing), tried=search.tried, mended=True, sampled=search.sampled)
     if not advice.failing:
         return replace(advice, unjudged=len(search.base.unjudged))
-    pool = candidates(trace, search.base.last)
-    search.limit = max(limit, 2 * len(profiles))
-    return _mended(search, pool, advice) if search.mends(pool) else _helpless(search, pool, advice)
+    pool, search.limit = candidates(trace, search.base.last), max(limits.limit, 2 * len(profiles))
+    try:
+        if search.mends(pool):
+            return _mended(search, pool, advice)
+    except _SpentError:
+        return replace(advice, mended=False, complete=False, tried=search.tried)
+    hopeless = search.look(with_barriers(trace, pool))
+    advice = _helpless(search, hopeless, advice)
+    if not hopeless.failing or search.is_spent:
+        return advice
+    others = _Search(trace, profiles, lambda digest: digest not in hopeless.failing and bad(digest), limits, judge)
+    return replace(advice, partly=_partly(others, pool))
+
+
+def _partly(search: _Search, pool: Sequence[Barrier]) -> tuple[Barrier, ...]:
+    """The barriers that mend what barriers can, where that is not all."""
+    search.limit = LIMIT_ENUMERATIONS
+    try:
+        if not search.base.failing or not search.mends(pool):
+            return ()
+        best = min((_refined(search, each) for each in _smallest(search, pool)), key=search.order)
+    except _SpentError:
+        return ()
+    return tuple(sorted(best, key=position))
 
 
 def _mended(search: _Search, pool: Sequence[Barrier], advice: Advice) -> Advice:
@@ -250,13 +292,13 @@ def _mended(search: _Search, pool: Sequence[Barrier], advice: Advice) -> Advice:
     )
 
 
-def _helpless(search: _Search, pool: Sequence[Barrier], advice: Advice) -> Advice:
-    left = search.look(with_barriers(search.trace, pool))
+def _helpless(search: _Search, left: _Seen, advice: Advice) -> Advice:
+    """What is said where even all barriers together leave failing states."""
     return replace(
         advice,
         tried=search.tried,
         mended=False,
-        pattern=_pattern(search.trace, _involved(left.some()) or _involved(search.base.some())),
+        pattern=pattern_for(search.trace, involved(left.some()) or involved(search.base.some())),
         remaining=max(1, len(left.failing)),  # one that was not met may have been asked for
         unjudged=len(left.unjudged),
         sampled=search.sampled or left.sampled,
@@ -306,12 +348,12 @@ def _one_minimal(search: _Search, pool: Sequence[Barrier]) -> frozenset[Barrier]
 
 def _relevant(search: _Search, pool: Sequence[Barrier]) -> Sequence[Barrier]:
     """The candidates for files and names that failing states show otherwise; all, where these do not mend."""
-    involved = _involved(search.base.some())
     ops = search.trace.ops
+    concerned = involved(search.base.some())
     found = [
         each
         for each in pool
-        if any(isinstance(op, t.FileOp) and op.inode in involved for op in (ops[n - 1] for n in each.after))
+        if any(isinstance(op, t.FileOp) and op.inode in concerned for op in (ops[n - 1] for n in each.after))
     ]
     return found if search.mends(found) else pool
 
@@ -337,72 +379,11 @@ def _refined(search: _Search, barriers: frozenset[Barrier]) -> frozenset[Barrier
     return barriers
 
 
-# --- no barrier helps -----------------------------------------------------------------------------
-
-
-def _involved(states: Iterable[tuple[PowerLoss, Recipe]]) -> set[int]:
-    """The files and names that these states show otherwise than the running system did."""
-    found: set[int] = set()
-    trees: dict[int, Prefixes] = {}
-    for loss, recipe in states:
-        prefixes = trees.setdefault(id(loss), Prefixes(loss.trace))
-        found |= set(_differing(prefixes.tree(loss.moments[recipe.done].started), loss.tree(recipe)))
-    return found
-
-
-def _differing(running: Tree, crashed: Tree) -> Iterator[int]:
-    for inode, node in crashed.nodes.items():
-        other = running.nodes.get(inode)
-        if isinstance(node, Directory) and isinstance(other, Directory):
-            for name in node.entries.keys() | other.entries.keys():
-                ends = {node.entries.get(name), other.entries.get(name)}
-                yield from (end for end in ends if end is not None and len(ends) > 1)
-        elif isinstance(node, File) and isinstance(other, File) and _seen_in(node) != _seen_in(other):
-            yield inode
-
-
-def _seen_in(file: File) -> tuple[object, ...]:
-    return file.content, file.mode, file.attributes
-
-
-def _pattern(trace: t.Trace, involved: Collection[int]) -> str:
-    """The protocol that would hold, for the file that was changed in place or appended to."""
-    writes = [op for op in trace.ops if isinstance(op, (t.Write, t.Truncate, t.Allocate))]
-    mine = [op for op in writes if op.inode in involved] or writes
-    if not mine:
-        return "Make one change of a name the moment at which the new state counts, and fsync the directory after it."
-    path, inode = mine[-1].path, mine[-1].inode
-    changes = [op for op in mine if op.inode == inode]
-    node, size = trace.base.nodes.get(inode), 0
-    size = node.content.size if isinstance(node, File) else 0
-    for op in changes:
-        if not isinstance(op, t.Write) or op.offset != size:
-            break
-        size += len(op.data)
-    else:
-        if len(changes) > 1 or inode in trace.base.nodes:
-            return (
-                f"Give each record of {shown(path)} its length and a checksum, fsync after each append, "
-                "and let the reader ignore a tail that does not match."
-            )
-    return (
-        f"Write a temporary file in the same directory, fsync it, rename it over {shown(path)}, fsync the directory: "
-        "a reader then meets the old file or the new one, never a mix."
-    )
-
-
 # --- barriers that do nothing ---------------------------------------------------------------------
 
 
-def redundant(  # noqa: PLR0913 - as advise
-    trace: t.Trace,
-    profiles: Collection[Profile],
-    judge: Judge,
-    *,
-    bound: int = BOUND,
-    seed: int = 0,
-    rebuilt: Sequence[str] = REBUILT,
-    limit: int = LIMIT_ENUMERATIONS,
+def redundant(
+    trace: t.Trace, profiles: Collection[Profile], judge: Judge, *, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[int, ...]:
     """Numbers of the barriers that can go, all together, without a state that fails and did not before.
 
@@ -410,13 +391,14 @@ def redundant(  # noqa: PLR0913 - as advise
     of every turn at once. Fewer barriers leave more states: ``judge`` says whether one of them is a violation, and
     is asked once per digest. A synchronous write is no barrier of its own here.
     """
-    fails = _Fails(trace, profiles, judge, _Options(bound, seed, tuple(rebuilt)))
+    fails = _Fails(trace, profiles, judge, limits)
+    until = time.monotonic() + limits.time_s
     before, gone, groups = frozenset(fails.without(())), set[int](), dict[object, set[int]]()
     for op in trace.ops:
         if isinstance(op, t.BARRIERS):
             groups.setdefault(role_of(trace, op), set()).add(op.n)
     for group in groups.values():
-        if fails.tried >= limit:
+        if fails.tried >= limits.limit or time.monotonic() > until:
             break
         if all(digest in before for digest in fails.without(gone | group)):
             gone |= group
@@ -430,7 +412,7 @@ class _Fails:
     trace: t.Trace
     profiles: Collection[Profile]
     judge: Judge
-    options: _Options
+    options: Limits
     tried: int = 0
     verdicts: dict[int, bool] = field(default_factory=dict)
 

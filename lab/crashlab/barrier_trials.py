@@ -11,14 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
-from crashlab.advice import advise, redundant
+from crashlab.advice import Limits, advise, redundant
+from crashlab.crash.places import place_path
 from crashlab.crash.profiles import POSIX
 from crashlab.crash.states import CrashState
-from crashlab.findings import place_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from crashlab.barriers import Advice
     from crashlab.crash.power import PowerLoss, Recipe
     from crashlab.demands import Reference
     from crashlab.rounds import Round
@@ -27,25 +28,32 @@ if TYPE_CHECKING:
 ENUMERATIONS = 60
 """So many times states are enumerated in one search."""
 
+SHARE_OF_TIME = 4
+"""A search takes at most this part of the time that each fault may take."""
 
-def mending(reference: Reference, asked: Asked, rounds: Sequence[Round]) -> tuple[str, ...]:
-    """Which barriers mend what power losses broke, in lines for a person; nothing where none broke anything."""
+
+def mending(reference: Reference, asked: Asked, rounds: Sequence[Round]) -> Advice | None:
+    """Which barriers mend what power losses broke; None where they broke nothing."""
     tried = next((each for each in rounds if each.fault == "power" and any(each.failing.values())), None)
     if tried is None:
-        return ()
+        return None
     profiles = {str(profile): profile for profile in (*asked.profiles, POSIX)}
-    advice = advise(
-        reference.trace,
-        profiles.values(),
-        tried.failing.get,
+    judge = partial(_fails, tried, reference)
+    return advise(reference.trace, profiles.values(), tried.failing.get, judge=judge, limits=_limits(reference, asked))
+
+
+def _limits(reference: Reference, asked: Asked) -> Limits:
+    """States as the check enumerated them; for the search a part of its time."""
+    return Limits(
         bound=asked.bound,
         seed=asked.seed,
         rebuilt=reference.rebuilt,
-        limit=ENUMERATIONS,
-        judge=partial(_fails, tried, reference),
+        sample=asked.sample,
+        edges=asked.edges,
         anew=asked.budget.anew,
+        limit=ENUMERATIONS,
+        time_s=asked.budget.time_s / SHARE_OF_TIME,
     )
-    return advice.lines()
 
 
 def superfluous(reference: Reference, asked: Asked, rounds: Sequence[Round]) -> list[str]:
@@ -53,15 +61,9 @@ def superfluous(reference: Reference, asked: Asked, rounds: Sequence[Round]) -> 
     tried = next((each for each in rounds if each.fault == "power"), None)
     if tried is None:
         return ["redundant barriers were not looked for: that needs the fault power."]
-    gone = redundant(
-        reference.trace,
-        [POSIX],
-        partial(_fails, tried, reference),
-        bound=asked.bound,
-        seed=asked.seed,
-        rebuilt=reference.rebuilt,
-        limit=ENUMERATIONS,
-    )
+    if any(tried.failing.values()):
+        return ["redundant barriers were not looked for: mend what fails first, it may need them."]
+    gone = redundant(reference.trace, [POSIX], partial(_fails, tried, reference), limits=_limits(reference, asked))
     barriers = [op for op in reference.trace.ops if isinstance(op, t.BARRIERS)]
     if not gone:
         return [f"redundant: none of the {len(barriers)} barriers can go."]

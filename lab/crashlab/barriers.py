@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from crashlab import trace as t
 from crashlab.crash import shapes
 from crashlab.crash.micro import key_of
+from crashlab.crash.places import place_path
 from crashlab.crash.states import Prefixes
 from crashlab.tree import File
 
@@ -29,6 +30,7 @@ _CHANGES_ENTRY = (
     *(t.Rename, t.Unlink, t.RemoveDirectory),
 )
 _TOLD_ALTERNATIVES = 2
+_TOLD_BARRIERS = 4
 _TOLD_APART = 3
 """Of changes of one file that follow each other the last ones so many are candidates of their own."""
 _COUNTED = re.compile(r"\d+|[0-9a-f]{6,}")
@@ -57,7 +59,7 @@ class Barrier:
     @property
     def what(self) -> str:
         """What is synced."""
-        return f"the directory of {shown(self.path)}" if self.directory else shown(self.path)
+        return f"the directory of {place_path(self.path)}" if self.directory else place_path(self.path)
 
     @property
     def where(self) -> str:
@@ -77,9 +79,10 @@ class Barrier:
 class Advice:
     """``sets`` of barriers, each of which mends all ``failing`` states, and none of which can lose a barrier.
 
-    Without any, ``remaining`` states fail under all barriers at once, and ``pattern`` is the protocol that would
-    not. ``unjudged`` states are left by the first set and were never judged; with ``sampled`` states were left
-    out by the bound; without ``complete`` the search met its limit. ``tried`` enumerations were made.
+    Without any, ``remaining`` states fail under all barriers at once, ``pattern`` is the protocol that would
+    not, and ``partly`` are barriers that mend the others. ``unjudged`` states are left by the first set and were
+    never judged; with ``sampled`` states were left out by the bound; without ``complete`` the search met its
+    limit. ``tried`` enumerations were made.
     """
 
     sets: tuple[tuple[Barrier, ...], ...]
@@ -87,6 +90,7 @@ class Advice:
     tried: int
     mended: bool
     pattern: str = ""
+    partly: tuple[Barrier, ...] = ()
     remaining: int = 0
     unjudged: int = 0
     sampled: bool = False
@@ -101,22 +105,41 @@ class Advice:
         if not self.failing:
             return ()
         if not self.sets:
-            verb = "remains" if self.remaining == 1 else "remain"
-            told = f"{self.remaining} of {self.failing} failing states {verb}"
-            return f"No barrier mends it: with an fsync after every change, {told}.", self.pattern, *self._open()
+            return *self._nothing(), *self._open()
         best, *others = self.sets
         each = {1: "it", 2: "both", 3: "all three"}.get(len(best), f"all {len(best)}")
-        states = f"all {self.failing} failing states are" if self.failing > 1 else "the failing state is"
-        text = [f"{sentence(best)}.", f"With {each}, {states} consistent."]
+        text = [f"{sentence(best)}.", f"With {each}, {self._brought()}."]
         text += [f"Or {sentence(other)}." for other in others[:_TOLD_ALTERNATIVES]]
         return *text, *self._open()
+
+    def _nothing(self) -> Iterator[str]:
+        if not self.pattern:
+            yield "Which barriers would mend it was not found out in time."
+            return
+        verb = "remains" if self.remaining == 1 else "remain"
+        told = f"{self.remaining} of {self.failing} failing states {verb}"
+        yield f"No barrier mends it: with an fsync after every change, {told}."
+        yield self.pattern
+        if self.partly:
+            yield f"The other {self.failing - self.remaining} are mended by barriers alone: {sentence(self.partly)}."
+
+    def _brought(self) -> str:
+        """What the best set brings; no more is promised than was looked at."""
+        if self.sampled or self.unjudged:
+            many = self.failing > 1
+            return f"none of the {self.failing} failing states can come about" if many else "it cannot come about"
+        return (
+            f"all {self.failing} failing states are consistent"
+            if self.failing > 1
+            else "the failing state is consistent"
+        )
 
     def _open(self) -> Iterator[str]:
         if self.sampled:
             yield "Not all states fit the bound: this holds for those that were reached."
-        if self.unjudged:
-            yield f"{self.unjudged} of the states that are left were not judged."
-        if not self.complete:
+        if self.unjudged and self.sets:
+            yield f"{self.unjudged:,} of the states that may still come about were not judged: check again with it."
+        if not self.complete and self.sets:
             yield f"The search ended after {self.tried} enumerations; fewer barriers may do."
 
 
@@ -133,6 +156,8 @@ def sentence(barriers: Sequence[Barrier]) -> str:
         its = barrier.directory and before is not None and _parent(before.path) == _parent(barrier.path)
         what = "its directory" if its and before and not before.directory else barrier.what
         parts.append(f"{what} {barrier.where}{'' if alike else barrier.again}")
+    if len(parts) > _TOLD_BARRIERS + 1:
+        parts = [*parts[:_TOLD_BARRIERS], f"at {len(parts) - _TOLD_BARRIERS} more places"]
     joined = ", ".join([*parts[:-1], f"and {parts[-1]}"]) if len(parts) > 1 else parts[0]
     return f"fsync {joined}{barriers[0].again if alike else ''}"
 
@@ -165,13 +190,6 @@ def position(barrier: Barrier) -> tuple[object, ...]:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def shown(path: str) -> str:
-    """A path as findings show it; a file without a name has none."""
-    if not path:
-        return "the file without a name"
-    return path.removeprefix("dir/") if path.startswith("dir/") else f"~{path}"
 
 
 # --- candidates -----------------------------------------------------------------------------------

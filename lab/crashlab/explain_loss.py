@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.crash.shapes import TEMPORARY
+from crashlab.crash.states import prefixes_of
 from crashlab.tree import File
 
 if TYPE_CHECKING:
@@ -25,6 +27,13 @@ _OVERWRITTEN = "The file is changed in place: each block of it may be old, new o
 _BOTH = "Nothing was synced between these ops, so each of them may reach the disk without the others."
 
 
+_VANISHED = (
+    "A name that a rename replaces may vanish, so that neither the old file nor the new one is there, where the new "
+    "one was not synced before the rename."
+)
+_TEMPORARY = "Files under $TMPDIR are gone after a power loss, however well they were synced."
+
+
 def why_lost(judgement: Judgement, marks: Mapping[int, Mark]) -> str:
     """The cause of a violation after a power loss, in one or two sentences."""
     state = judgement.state
@@ -38,6 +47,8 @@ def why_lost(judgement: Judgement, marks: Mapping[int, Mark]) -> str:
     if any(getattr(op, "inode", None) in renamed for op in data):
         return _RENAME_BEFORE_BYTES
     names = [mark for mark in marks.values() if mark.is_name]
+    if any("v" in mark.parts for mark in names):
+        return _VANISHED
     if names and data:
         return _BOTH
     if names:
@@ -46,6 +57,8 @@ def why_lost(judgement: Judgement, marks: Mapping[int, Mark]) -> str:
         return _OVERWRITTEN
     if data:
         return _BYTES_NOT_SYNCED
+    if any(path.startswith(f"{TEMPORARY}/") for path, _, _ in prefixes_of(state.trace).tree(state.done).walk()):
+        return _TEMPORARY
     return "Power was lost after this op, and every op before it had reached the disk: a kill here ends the same way."
 
 

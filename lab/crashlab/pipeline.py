@@ -31,6 +31,7 @@ from crashlab.settings import Asked, Options, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from crashlab.barriers import Advice
     from crashlab.crash.profiles import Profile
     from crashlab.crash.sources import Source
     from crashlab.demands import Reference
@@ -145,13 +146,13 @@ class _Exploration:
         self._outcome.counts += [tried.count() for tried in rounds]
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
-        self._outcome.found = findings.finish(reference, self._on_barriers(reference, rounds) if whole else ())
+        self._outcome.found = findings.finish(reference, self._on_barriers(reference, rounds) if whole else None)
 
-    def _on_barriers(self, reference: Reference, rounds: Sequence[Round]) -> tuple[str, ...]:
+    def _on_barriers(self, reference: Reference, rounds: Sequence[Round]) -> Advice | None:
         """Notes on barriers that are too many, if asked for; and which ones would mend what power losses broke."""
         failed = any(any(tried.failing.values()) for tried in rounds)
         if not failed and not self._asked.redundant:
-            return ()
+            return None
         from crashlab.barrier_trials import mending, superfluous  # noqa: PLC0415 - a clean check needs none of it
 
         self._progress("barriers", 0, 1)
@@ -194,8 +195,8 @@ class _Exploration:
             bound=asked.bound,
             seed=asked.seed,
             rebuilt=reference.rebuilt,
-            sample=min(asked.bound, asked.budget.sample),
-            edges=asked.budget.cuts == "edges",
+            sample=asked.sample,
+            edges=asked.edges,
         )
 
     def _round(

@@ -6,6 +6,7 @@ is found here, before any crash state is made. Each reason says what was seen an
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,8 @@ def _check_stop(description: dict[str, Any]) -> None:
 def _failed(recording: RawRecording, kind: str) -> str:
     what = {"Store": "save", "Log": "append"}.get(kind, "run")
     places = [line.strip() for line in recording.traceback.splitlines() if line.startswith('  File "')]
-    where = f" ({places[-1]})" if places else ""
+    own = [place for place in places if os.path.dirname(__file__) not in place] or places  # no frames of the recorder
+    where = f" ({own[-1]})" if own else ""
     if recording.how == "raised":
         calls = sum(isinstance(op, t.Call) for op in recording.ops)
         when = f"on call {calls} of {what}, before any crash" if calls else f"in {what}, before any crash"

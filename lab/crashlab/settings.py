@@ -54,6 +54,16 @@ class Asked:
         return int(2**self.budget.subset)
 
     @property
+    def sample(self) -> int:
+        """How many picks a larger cut gets beyond its core."""
+        return min(self.bound, self.budget.sample)
+
+    @property
+    def edges(self) -> bool:
+        """Whether of a large file only the first, the middle and the last blocks are tried one by one."""
+        return self.budget.cuts == "edges"
+
+    @property
     def named_profiles(self) -> tuple[Profile, ...]:
         """The profiles that were asked for, and that of the real disk: its states are named by it."""
         more = () if self.disk is None else (parse_profile(self.disk),)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crashlab import advice as module
 from crashlab import trace as t
-from crashlab.advice import advise, redundant
+from crashlab.advice import Limits, advise, redundant
 from crashlab.barriers import Advice, Barrier, candidates, with_barriers
 from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.crash.profiles import parse_profile, parse_profiles
@@ -100,7 +100,7 @@ def advice_for(pattern: Pattern, profiles: str, **options: Any) -> Advice:
     verdicts: dict[int, bool] = {}
     for profile in parse_profiles(profiles):
         verdicts |= failing(pattern.program.trace, str(profile), pattern.fails)
-    return advise(pattern.program.trace, parse_profiles(profiles), verdicts.get, **options)
+    return advise(pattern.program.trace, parse_profiles(profiles), verdicts.get, limits=Limits(**options))
 
 
 def is_mended(pattern: Pattern, profiles: str, barriers: tuple[Barrier, ...], **options: Any) -> bool:
@@ -298,7 +298,7 @@ def test_a_long_loop_takes_few_enumerations(profile: str, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(module, "PowerLoss", counted)
     judge = judge_by(pattern.fails)
-    advice = advise(pattern.program.trace, parse_profiles(profile), verdicts.get, bound=4, judge=judge)
+    advice = advise(pattern.program.trace, parse_profiles(profile), verdicts.get, judge=judge, limits=Limits(bound=4))
     (best,) = advice.sets
     assert [(barrier.directory, len(barrier.after)) for barrier in best] == [(False, 30), (True, 30)]
     assert advice.tried <= 50
@@ -314,7 +314,8 @@ def test_a_set_that_leaves_what_nobody_judged_is_found_out() -> None:
     trace, fails = pattern.program.trace, pattern.fails
     known = failing(trace, "btrfs", fails, states=50, bound=4)
     trusting, careful = (
-        advise(trace, parse_profiles("btrfs"), known.get, bound=4, judge=judge) for judge in (None, judge_by(fails))
+        advise(trace, parse_profiles("btrfs"), known.get, judge=judge, limits=Limits(bound=4))
+        for judge in (None, judge_by(fails))
     )
     assert trusting.unjudged > 0
     assert not all(is_mended(pattern, "btrfs", barriers, bound=16) for barriers in trusting.sets)
@@ -339,7 +340,7 @@ def test_a_failing_state_that_a_sample_misses_is_asked_for() -> None:
     def bad(digest: int) -> bool | None:
         return verdicts.get(digest) if next(looks) < 60 else None  # as if later samples met other states only
 
-    advice = advise(pattern.program.trace, parse_profiles("ext4"), bad, bound=2)
+    advice = advise(pattern.program.trace, parse_profiles("ext4"), bad, limits=Limits(bound=2))
     assert (advice.sets, advice.mended, advice.remaining) == ((), False, 1)
 
 
@@ -349,7 +350,9 @@ def test_states_that_were_never_judged_are_said() -> None:
     known = {digest: True for digest, fails in verdicts.items() if fails}
     advice = advise(REPLACED.program.trace, parse_profiles("ext4"), known.get)
     assert told(advice) == FILE_AND_NAME
-    assert advice.lines()[-1] == f"{advice.unjudged} of the states that are left were not judged."
+    assert advice.lines()[-1] == (
+        f"{advice.unjudged} of the states that may still come about were not judged: check again with it."
+    )
     assert advice.unjudged > 0
 
 

@@ -41,7 +41,7 @@ def why(trace: t.Trace, state_id: str, *, profile: str = "posix", kind: str = "l
         (RENAMED, "power@4-2", explain_loss._RENAME_BEFORE_BYTES),
         (RENAMED, "power@4-2d0", explain_loss._RENAME_BEFORE_BYTES),
         (RENAMED, "power@4-3", explain_loss._NAME_NOT_SYNCED),
-        (RENAMED, "power@4-3v", explain_loss._NAME_NOT_SYNCED),
+        (RENAMED, "power@4-3v", explain_loss._VANISHED),
         (IN_PLACE, "power@2-1d0", explain_loss._OVERWRITTEN),
         (EMPTIED, "power@3-2", explain_loss._OVERWRITTEN),
         (EMPTIED, "power@3-1s,2", explain_loss._OVERWRITTEN),

@@ -42,9 +42,9 @@ def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     _draw_recovery(page, finding, subject)
     page.blank()
     if finding.why:
-        page.labelled("why", finding.why)
+        page.labelled("why", page.safe(finding.why))  # a line break in a file name must not end the line
     if finding.advice:
-        page.labelled("advice", " ".join(finding.advice))
+        page.labelled("advice", page.safe(" ".join(finding.advice)))
     _draw_identity(page, finding)
 
 
@@ -164,7 +164,8 @@ def _draw_recovery(page: Page, finding: Finding, subject: SubjectInfo) -> None:
         page.labelled("" if position else "expected", line)
     _draw_effects(page, finding)
     if finding.profiles:
-        page.labelled("possible", ", ".join(finding.profiles) + " with default options")
+        plain = not any("[" in each or each == "posix" for each in finding.profiles)
+        page.labelled("possible", ", ".join(finding.profiles) + (" with default options" if plain else ""))
 
 
 def _without_traceback(observed: Observed) -> str:

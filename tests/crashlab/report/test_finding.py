@@ -164,3 +164,22 @@ def test_a_full_directory_is_cut_short_and_says_so() -> None:
     text = finding_text(dataclasses.replace(CUT, disk=disk))
     assert "… 20 more, all under look" in text
     assert "1 byte" in text
+
+
+@pytest.mark.parametrize(
+    ("profiles", "words"),
+    [
+        (("ext4", "btrfs"), "possible   ext4, btrfs with default options\n"),
+        (("ext4[noauto_da_alloc]",), "possible   ext4[noauto_da_alloc]\n"),
+        (("ext4", "posix"), "possible   ext4, posix\n"),
+    ],
+)
+def test_default_options_are_said_where_they_are_the_defaults(profiles: tuple[str, ...], words: str) -> None:
+    """A profile with options has others, and posix is no file system."""
+    assert words in finding_text(dataclasses.replace(DUPLICATE, profiles=profiles))
+
+
+def test_a_line_break_in_a_name_does_not_break_the_advice() -> None:
+    """It is shown as an escape, as everywhere else."""
+    text = finding_text(dataclasses.replace(DUPLICATE, advice=("fsync a\nb.tmp between ops 2 and 3.",)))
+    assert "fsync a\\nb.tmp between" in text
