@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -209,3 +211,18 @@ def test_the_benchmarks_run() -> None:
         "recovered and judged",
     ]
     assert "bare fork and exit" in said
+
+
+EXAMPLES = sorted(
+    path.relative_to(ROOT / "lab").with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for package in ("crashlab", "longrun")
+    for path in (ROOT / "lab" / package).rglob("*.py")
+    if re.search(r"^ *>>> (?!.*doctest: \+SKIP)", path.read_text(), re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_the_examples_in_docstrings_come_out_as_they_say(module: str) -> None:
+    """An example that nobody runs is a promise that nobody keeps."""
+    result = doctest.testmod(importlib.import_module(module))
+    assert (result.failed, result.attempted > 0) == (0, True)
