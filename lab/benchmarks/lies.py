@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from crashlab.crash import rules
-from crashlab.crash.contains import within
+from crashlab.crash.membership import within
 from crashlab.crash.orders import cuts_of
 from crashlab.crash.profiles import BTRFS, EXT4, XFS, Profile
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
-from crashlab.crash.contains import contains
+from crashlab.crash.membership import contains
 from crashlab.crash.moments import Moment
 from crashlab.crash.profiles import parse_profile
 from crashlab.disk.disk import RealDisk

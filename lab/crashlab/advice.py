@@ -28,7 +28,7 @@ from crashlab.barriers import (
     role_of,
     with_barriers,
 )
-from crashlab.crash.contains import within
+from crashlab.crash.membership import within
 from crashlab.crash.power import BOUND, PowerLoss, Recipe
 from crashlab.crash.shapes import REBUILT
 from crashlab.protocols import involved, pattern_for

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
-from crashlab.crash.contains import within
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
+from crashlab.crash.membership import within
 from crashlab.crash.moments import Moment
 from crashlab.crash.orders import cuts_of
 from crashlab.crash.profiles import parse_profile

@@ -22,7 +22,7 @@ from crashlab.crash.variants import Variants, variants_of
 from crashlab.tree import Directory, File, Node, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from random import Random
 
     from crashlab.crash.micro import History
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 CACHED = 1 << 14
 """How many variants and how many slots are kept for the next cut that needs them."""
+
+KEPT = 1 << 12
+"""How many sets of names are kept for the next moment in which they may show."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,3 +223,20 @@ def _look(head: Node) -> tuple[object, ...]:
     if isinstance(head, Directory):
         return head.mode, head.attributes, head.mtime_ns
     return (head,)
+
+
+def hung_on(hooks: Iterable[shapes.Hook], nodes: Mapping[int, Node]) -> Iterator[tuple[str, bool, int]]:
+    """What a table of nodes has where names may change."""
+    for hook in hooks:
+        directory, name = hook.key
+        node = nodes[directory]
+        assert isinstance(node, Directory)
+        if name in node.entries:
+            yield hook.path, hook.shown, node.entries[name]
+
+
+def names_of(cuts: Cuts, nodes: Mapping[int, Node]) -> dict[int, tuple[str, ...]]:
+    """The paths of whatever a trace may change, in a table of nodes that a run has had."""
+    names = shapes.hang(hung_on(cuts.ground.hooks, nodes), nodes, {}, cuts.rebuilt)
+    assert names is not None, "a recorded tree has no loops"
+    return {**cuts.ground.paths, **names[0]}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab.crash import recipes
-from crashlab.crash.contains import fitting, ways, within
 from crashlab.crash.marks import Mark, implied, marks_of
+from crashlab.crash.membership import fitting, ways, within
 from crashlab.crash.power import BOUND, Counts, PowerLoss, Recipe
 from crashlab.crash.shapes import REBUILT
 from crashlab.crash.states import CrashState

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 
 from crashlab.content import BLOCK_BYTES
 from crashlab.crash import shapes
-from crashlab.crash.orders import EntryCuts, JournalCuts, WholeCuts
+from crashlab.crash.entries import EntryCuts
+from crashlab.crash.orders import JournalCuts, WholeCuts
 from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.crash.states import no_such_op
 from crashlab.errors import UsageError

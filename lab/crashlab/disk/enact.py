@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from crashlab import directory
 from crashlab import trace as t
-from crashlab.crash.contains import within
+from crashlab.crash.membership import within
 from crashlab.crash.moments import Moment
 from crashlab.crash.orders import cuts_of
 from crashlab.crash.profiles import Profile, parse_profile

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from crashlab import trace as t
-from crashlab.crash import orders
-from crashlab.crash.orders import WALK
+from crashlab.crash import entries
 from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.crash.profiles import POSIX
 from crashlab.crash.rules import b4_is_kept
@@ -364,10 +363,10 @@ def test_the_walk_through_the_names_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     (moment,) = loss.moments.values()
     assert loss.cuts.standing(moment, 20) is None
     steps = len(asked)
-    assert steps < 9 * WALK * 21  # each step asks for each of nine names at most
+    assert steps < 9 * entries.WALK * 21  # each step asks for each of nine names at most
     assert len(list(loss.states())) >= 2
     assert loss.counts.skipped_cuts > 8**7
-    monkeypatch.setattr(orders, "WALK", 1)
+    monkeypatch.setattr(entries, "WALK", 1)
     asked.clear()
     assert loss.cuts.standing(moment, 20) is None
     assert len(asked) < steps / 4

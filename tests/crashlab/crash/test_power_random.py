@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from crashlab import trace as t
 from crashlab.crash import shapes
-from crashlab.crash.contains import contains, within
 from crashlab.crash.kill import kill_states
+from crashlab.crash.membership import contains, within
 from crashlab.crash.moments import Moment
 from crashlab.crash.power import PowerLoss
 from crashlab.crash.profiles import parse_profile

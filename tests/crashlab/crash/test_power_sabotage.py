@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from crashlab import trace as t
-from crashlab.crash import contains, orders, power
+from crashlab.crash import membership, orders, power
 from crashlab.crash.moments import Moment
 from crashlab.crash.profiles import PROFILES
 from crashlab.crash.variants import Variants
@@ -121,7 +121,7 @@ SABOTAGES = {
     "a mutant with another mode is contained": Sabotage(
         laws.test_a_mutant_is_contained_only_where_it_is_enumerated,
         renamed,
-        part(contains, "_plain", type),
+        part(membership, "_plain", type),
         {"profile": "btrfs", "kind": "mode", "pick": 1},
     ),
 }

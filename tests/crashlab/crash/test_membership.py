@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashlab import trace as t
-from crashlab.crash.contains import contains
+from crashlab.crash.membership import contains
 from crashlab.crash.moments import Moment
 from crashlab.errors import UsageError
 from tests.crashlab.crash.power_traces import Program, data

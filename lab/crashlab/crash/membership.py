@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from crashlab.content import EMPTY
 from crashlab.crash import shapes
+from crashlab.crash.entries import EntryCuts
 from crashlab.crash.moments import Moment, moment_after
-from crashlab.crash.orders import EntryCuts, cuts_of
+from crashlab.crash.orders import cuts_of
 from crashlab.crash.profiles import Profile, parse_profile
 from crashlab.tree import ROOT_INODE, Directory, File, Node, Tree
 
