@@ -78,6 +78,7 @@ _MOVED = Program(a=OLD).durable_directory("s").rename("a", "s/b").fsync("s").tra
 _TWICE = Program(ck=OLD, other=10).save("ck", 9_001).fsync("ck").save("ck", 9_002)
 _TWICE.append("other", 10).fsync("other")
 _OTHER = Program(log=5_000).create("new").fsync("log").add(t.Ack).trace
+_SWEPT = Program(ck=8_192, other=10).write("ck", 8_192).append("other", 10).fsync("other").sync().add(t.Ack)
 _DATA_ONLY = Program(a=5_000).rename("a", "b").write("b", 100).fsync("b", data_only=True).add(t.Ack).trace
 
 DANGERS = (
@@ -118,6 +119,14 @@ DANGERS = (
         program=_CUT_AND_GROWN.trace,
         shown=lambda tree, _: (_bytes(tree, "ck") or b"")[1_000:4_001] == filled(4_000, 1)[1_000:] + bytes(1),
         actions=RANGES,
+    ),
+    Danger(
+        name="an overwrite lost behind sync, which found the log empty",
+        rules="F5",
+        kinds=("xfs",),
+        program=_SWEPT.trace,
+        shown=_ends_without(4, "ck", filled(8_192, 1)),
+        actions=CALM,
     ),
     Danger(
         name="zeros in front of bytes that were written later",

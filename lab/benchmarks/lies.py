@@ -71,6 +71,7 @@ LIES = (
     Lie("a truncation that shows has zeroed its tail", "xfs", "F3", replace(XFS, cut=rules.x4_cut)),
     Lie("fsync of any file commits everything", "xfs", "J4", replace(XFS, fsync=commits_everything)),
     Lie("rename is durable when it returns", "xfs", "J6", replace(XFS, rename_forces=_durable_rename)),
+    Lie("sync flushes the disk", "xfs", "F5", replace(XFS, sync_forces=rules.j8_all)),
     Lie("no zeros below the size", "btrfs", "B5", replace(BTRFS, shown=no_zeros)),
     Lie("names in the order of one journal", "btrfs", "B1", replace(BTRFS, order="journal")),
 )

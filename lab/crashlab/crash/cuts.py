@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from crashlab.crash import shapes
 from crashlab.crash.moments import DataFloors, Moment, Span
-from crashlab.crash.variants import Variants, variants_of
+from crashlab.crash.variants import Passed, Variants, variants_of
 from crashlab.tree import Directory, File, Node, Tree
 
 if TYPE_CHECKING:
@@ -190,7 +190,8 @@ class Cuts(ABC):
             if len(self._variants) >= CACHED:
                 self._variants.clear()
             durable, events = self.data.pending(inode, span)
-            found = self._variants[key] = variants_of(self.profile, durable, events, cut, span.synced - span.start)
+            passed = Passed(span.synced - span.start, span.swept - span.start)
+            found = self._variants[key] = variants_of(self.profile, durable, events, cut, passed)
         return found
 
     def slot(self, inode: int, paths: tuple[str, ...], heads: tuple[Node, ...], variants: Variants | None) -> Slot:

@@ -75,11 +75,13 @@ class Span(NamedTuple):
     """Positions among the events of a file: of the first that is not forced, and of the first that has not begun.
 
     Of the events before ``synced`` the synchronous writes have completed: the pages that they wrote are forced.
+    Those before ``swept`` have been written out by a sync that need not have flushed the disk (F5).
     """
 
     start: int
     end: int
     synced: int
+    swept: int
 
 
 class DataFloors:
@@ -90,11 +92,33 @@ class DataFloors:
         self._ops = {inode: [event.op for event in events] for inode, events in history.events.items()}
         self._steps = {inode: Steps.zero() for inode in history.events}
         self._synced = {inode: Steps.zero() for inode in history.events}
+        self._swept = {inode: Steps.zero() for inode in history.events}
         for barrier in history.barriers.values():
+            self._flush(barrier)
             for inode in self._steps if barrier.inode is None else {barrier.inode} & self._steps.keys():
                 count = bisect_right(self._ops[inode], barrier.op)
-                whole = not isinstance(history.trace.op(barrier.op), t.Write) or self._covers(profile, inode, count)
-                (self._steps if whole else self._synced)[inode].raise_to(barrier.op, count)
+                if barrier.inode is None:
+                    steps = self._steps if self._sweeps_all(profile, inode, count) else self._swept
+                else:
+                    write = isinstance(history.trace.op(barrier.op), t.Write)
+                    steps = self._synced if write and not self._covers(profile, inode, count) else self._steps
+                steps[inode].raise_to(barrier.op, count)
+
+    def _flush(self, barrier: Barrier) -> None:
+        """What syncs wrote out is forced by a barrier that surely flushes: on a file, or with something in the log."""
+        for inode, swept in self._swept.items():
+            written, count = swept.ops[-1], swept.values[-1]
+            logged = self._history.issued[barrier.op] > self._history.issued[written]
+            if count and not barrier.directory and (barrier.inode is not None or logged):
+                self._steps[inode].raise_to(barrier.op, count)
+
+    def _sweeps_all(self, profile: Profile, inode: int, count: int) -> bool:
+        """Whether sync forces all that is pending of ``count`` events."""
+        return all(
+            profile.sync_forces(event.old, event.size, block)
+            for event in self._history.events[inode][self._steps[inode].values[-1] : count]
+            for block in event.blocks
+        )
 
     def _covers(self, profile: Profile, inode: int, count: int) -> bool:
         """Whether the last of ``count`` events, a synchronous write, forces all that the earlier ones did."""
@@ -108,9 +132,10 @@ class DataFloors:
     def span(self, inode: int, moment: Moment) -> Span:
         """What of the events of a file is forced, and what has begun."""
         if inode not in self._steps:
-            return Span(0, 0, 0)
+            return Span(0, 0, 0, 0)
         start, end = self._steps[inode].at(moment.done), bisect_right(self._ops[inode], moment.started)
-        return Span(start, end, max(start, self._synced[inode].at(moment.done)))
+        synced, swept = (steps[inode].at(moment.done) for steps in (self._synced, self._swept))
+        return Span(start, end, max(start, synced), max(start, swept))
 
     def pending(self, inode: int, span: Span) -> tuple[Content, list[Event]]:
         """The durable content of a file, and the events that may or may not show."""

@@ -65,6 +65,7 @@ class Profile:
     fsync_directory: Callable[[Seen, int], int] = rules.j5_fsync_directory
     rename_forces: Callable[[int], int] = rules.j6_rename_forces
     synced_write: Callable[[range, int], tuple[range, int]] = rules.j7_pages
+    sync_forces: Callable[[int, int, int], bool] = rules.j8_all
 
     shown: Shown = rules.x1_shown
     drops_size_zero: Callable[[str], bool] = rules.f2_drops_nothing
@@ -82,7 +83,14 @@ class Profile:
 
 
 EXT4 = Profile(name="ext4", order="journal", drops_size_zero=rules.x2_drops_size_zero)
-XFS = Profile(name="xfs", order="journal", shown=rules.f1_last_block, cut=rules.f3_cut, filled=rules.f4_filled)
+XFS = Profile(
+    name="xfs",
+    order="journal",
+    shown=rules.f1_last_block,
+    cut=rules.f3_cut,
+    filled=rules.f4_filled,
+    sync_forces=rules.f5_new_only,
+)
 BTRFS = Profile(
     name="btrfs",
     order="entries",
@@ -91,7 +99,7 @@ BTRFS = Profile(
     may_vanish=rules.b3_may_vanish,
     synced_write=rules.b7_whole_file,
 )
-POSIX = Profile(name="posix", order="entries", cut=rules.f3_cut)
+POSIX = Profile(name="posix", order="entries", cut=rules.f3_cut, sync_forces=rules.f5_new_only)
 
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (EXT4, XFS, BTRFS, POSIX)}
 

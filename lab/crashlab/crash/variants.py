@@ -13,7 +13,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab.content import BLOCK_BYTES, Content, block_digest
 from crashlab.crash.rules import BlockVersion, torn
@@ -163,19 +163,32 @@ def _edge_sizes(sizes: Sequence[Sized]) -> set[int]:
     return {0, sizes[0].size, sizes[-1].size, *(in_block[block] for block in ends)}
 
 
+class Passed(NamedTuple):
+    """How many of the events lie before a completed barrier that forced them in part.
+
+    Of the first ``synced`` the synchronous writes have completed: what they wrote is there, and so are the
+    sizes that were set before. The first ``swept`` were written out by a sync, as far as that forces.
+    """
+
+    synced: int = 0
+    swept: int = 0
+
+
+NOTHING_PASSED = Passed()
+
+
 def variants_of(
-    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, synced: int = 0
+    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, passed: Passed = NOTHING_PASSED
 ) -> Variants:
     """What a file may hold that durably held ``durable`` before ``events``.
 
-    ``cut`` metadata changes show; None where a profile knows no such order. Of the first ``synced`` events
-    the synchronous writes have completed: what they wrote is there, and so are the sizes that were set before.
+    ``cut`` metadata changes show; None where a profile knows no such order.
     """
     if all(event.kind == "over" for event in events):  # these say only what sizes are left, and there is one
         return Variants((), 1, durable)
-    sizes = _sizes(profile, durable.size, events, cut, synced)
+    sizes = _sizes(profile, durable.size, events, cut, passed)
     top = -(-max(sizes, default=0) // BLOCK_BYTES)
-    columns = _columns(profile, durable, events, cut, synced, top)
+    columns = _columns(profile, durable, events, cut, passed, top)
     found = []
     inner: dict[int | None, list[tuple[BlockVersion, ...]]] = {}  # sizes of one write differ in their last block only
     for size, (maker, op) in sizes.items():
@@ -203,11 +216,11 @@ def _newest_first(versions: list[BlockVersion], inside: int = 0) -> tuple[BlockV
     return tuple(kept.values())
 
 
-def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | None, synced: int) -> _Sizes:
+def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | None, passed: Passed) -> _Sizes:
     """Each size that may show, oldest first, with the growing write that made it."""
     sizes: _Sizes = {start: (None, 0)}
     for index, event in enumerate(events):
-        if event.kind == "size" and (cut is not None or index < synced):
+        if event.kind == "size" and (cut is not None or index < max(passed)):
             if cut is not None and event.position > cut:
                 break
             sizes = {event.size: (None, event.op)}
@@ -221,9 +234,11 @@ def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | Non
             _drop_zero(sizes)
         if event.grows and profile.drops_size_zero("size"):
             _drop_zero(sizes)
-        if event.synced and index < synced:
+        if event.synced and index < passed.synced:
             _, least = profile.synced_write(event.blocks, event.size)
             sizes = {size: made for size, made in sizes.items() if size >= least}
+        if index + 1 == passed.swept:
+            sizes = {event.size: sizes[event.size]}
     return sizes
 
 
@@ -240,7 +255,7 @@ def _drop_zero(sizes: _Sizes) -> None:
 
 
 def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
-    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, synced: int, top: int
+    profile: Profile, durable: Content, events: Sequence[Event], cut: int | None, passed: Passed, top: int
 ) -> list[list[BlockVersion]]:
     """Of each of the first ``top`` blocks the versions that may be on disk, oldest first."""
     held = durable.blocks[:top]
@@ -255,7 +270,7 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
             freed = -(-event.size // BLOCK_BYTES)
             gone = BlockVersion(index, event.op, _ZEROS, absent=True)
             for block in range(freed, end) if shows else ():
-                columns[block] = profile.freed(gone, columns[block]) if cut is None and index >= synced else [gone]
+                columns[block] = profile.freed(gone, columns[block]) if cut is None and index >= max(passed) else [gone]
             end = end if shows else min(end, freed)
         for block in range(event.blocks.start, min(event.blocks.stop, end)):
             versions, new = columns[block], BlockVersion(index, event.op, event.content.blocks[block])
@@ -263,10 +278,11 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
             if event.kind == "size" and shows:
                 columns[block] = profile.cut([*tears, *versions], new, event.size % BLOCK_BYTES)
             else:
-                columns[block] = [*versions, *tears, new]
+                swept = index < passed.swept and profile.sync_forces(event.old, event.size, block)
+                columns[block] = [new] if swept else [*versions, *tears, new]
         if event.grows:
             _fill(profile, columns[:end], event, index)
-        if event.synced and index < synced:
+        if event.synced and index < passed.synced:
             pages, _ = profile.synced_write(event.blocks, event.size)
             for versions in columns[:end][pages.start : pages.stop]:
                 del versions[:-1]

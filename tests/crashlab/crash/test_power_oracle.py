@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from crashlab import trace as t
 from crashlab.content import BLOCK_BYTES, Content
 from crashlab.crash import shapes
-from crashlab.crash.micro import Block, Growth, Micro, Name, Size, micro_ops
+from crashlab.crash.micro import Block, Growth, Micro, Name, Size, micro_ops, size_of
 from crashlab.tree import File, Tree
 from tests.crashlab.crash.power_traces import Program
 
@@ -34,6 +34,7 @@ class Oracle:
         self.data: list[Growth | Block] = []
         self.before: dict[int, int] = {}
         self.running = [program.base]
+        self.sized = {inode for inode, node in program.tree.nodes.items() if isinstance(node, File)}
         for op in program.ops:
             micro = micro_ops(op, self.running[-1])
             self.before[op.n] = len(self.chain)
@@ -49,7 +50,10 @@ class Oracle:
     def forced(self) -> tuple[int, set[tuple[int, int]], dict[int, int]]:
         """By the definition: what barriers name, closed under J1 and J2. Chain length, blocks, least sizes."""
         length, blocks, grown = 0, set[tuple[int, int]](), dict[int, int]()
+        syncs: list[int] = []
         for op in self.trace.ops:
+            blocks |= self._flushed(op, syncs)
+            syncs += [op.n] if isinstance(op, t.Sync) else []
             pages = range(1_000)
             if isinstance(op, t.Write) and op.sync:
                 pages = range(op.offset // BLOCK_BYTES, (op.offset + len(op.data) - 1) // BLOCK_BYTES + 1)
@@ -64,9 +68,29 @@ class Oracle:
                         least = min(each.end, pages.stop * BLOCK_BYTES)
                         grown[each.op] = max(least, grown.get(each.op, 0))
                         length = max(length, self.before[each.op])
-                    elif isinstance(each, Block) and each.block in pages:
+                    elif isinstance(each, Block) and each.block in pages and not self._left(op, each):
                         blocks.add((each.op, each.block))
         return length, blocks, grown
+
+    def _left(self, op: t.Op, block: Block) -> bool:
+        """F5: sync leaves out what was within the old size."""
+        write = self.trace.op(block.op)
+        if not self.xfs or not isinstance(op, t.Sync):
+            return False
+        old = size_of(self.running[block.op - 1], block.inode)
+        grows = isinstance(write, t.Write) and write.offset + len(write.data) > old
+        assert isinstance(write, (t.Write, t.Truncate, t.Allocate))
+        if not isinstance(write, t.Write) or not grows:
+            return True
+        return write.offset >= (block.block + 1) * BLOCK_BYTES or (block.block + 1) * BLOCK_BYTES <= old
+
+    def _flushed(self, op: t.Op, syncs: list[int]) -> set[tuple[int, int]]:
+        """F5: what an earlier sync wrote out is forced by a barrier on a file, or by sync where names changed since."""
+        if isinstance(op, t.Sync):
+            syncs = [n for n in syncs if self.before[op.n] > self.before[n]]
+        elif not (isinstance(op, t.Write) and op.sync) and not (isinstance(op, t.Fsync) and op.inode in self.sized):
+            return set()
+        return {(d.op, d.block) for d in self.data if isinstance(d, Block) and d.op <= max(syncs, default=0)}
 
     @staticmethod
     def _touches(link: t.FileOp, micro: tuple[Micro, ...], op: t.Fsync | t.Write) -> bool:
@@ -184,12 +208,12 @@ def program_of(steps: list[Part]) -> Program:
             program.fsync(*rest)
         elif kind in ("write", "unlink") and names[0] is not None:
             getattr(program, kind)(*rest)
-        elif kind == "truncate" and names[0] is not None and size_of(program, rest[0]) > rest[1]:
+        elif kind == "truncate" and names[0] is not None and named_size(program, rest[0]) > rest[1]:
             program.truncate(*rest)
     return program
 
 
-def size_of(program: Program, name: str) -> int:
+def named_size(program: Program, name: str) -> int:
     return program.tree.node(f"dir/{name}").content.size
 
 

@@ -23,6 +23,7 @@ RENAMED = Program(ck=5_000).create("tmp").write("tmp", 5_000).rename("tmp", "ck"
 RENAMED_ACKED = Program(ck=10).create("tmp").fsync("tmp").rename("tmp", "ck").ack()
 REWRITTEN = Program(ck=5_000).truncate("ck", 0).write("ck", 5_000)
 SYNCED = Program(a=100).write("a", 12_000, 100).write("a", 100, 5_000, "data").ack()
+SWEPT = Program(a=9_000).write("a", 100).add(t.Sync).ack()
 GAP = Program(a=1_000).write("a", 4_096, 4_096)
 SHRUNK = Program(ck=4_000).truncate("ck", 1_000).write("ck", 5_000, 4_096)
 OLD = data(5_000, 1)
@@ -98,6 +99,30 @@ def j7_growth(profile: Profile) -> bool:
 def b7(profile: Profile) -> bool:
     """On btrfs it is as an fsync of the file."""
     return SYNCED.contents(profile, "a", done=3) == {SYNCED.tree.node("dir/a").content.read()}
+
+
+def j8(profile: Profile) -> bool:
+    """Behind sync there is one content."""
+    return SWEPT.contents(profile, "a", done=3) == {SWEPT.tree.node("dir/a").content.read()}
+
+
+def f5(profile: Profile) -> bool:
+    """Behind sync what was overwritten may be old, page by page; what made the file grow is there."""
+    program = Program(a=9_000).write("a", 5_000).write("a", 9_000, 6_000).add(t.Sync).ack()
+    whole = program.tree.node("dir/a").content.read()
+    found = program.contents(profile, "a", done=4)
+    pages = {(c[:4_096] == whole[:4_096], c[4_096:8_192] == whole[4_096:8_192]) for c in found if c}
+    return len(pages) == 4 and all(c and c[8_192:] == whole[8_192:] for c in found)
+
+
+def f5_flushed(profile: Profile) -> bool:
+    """Fsync of any file, or sync once more after a name was made, ends that; sync alone or fsync of a directory not."""
+    ends = {"nothing": SWEPT, "sync": Program(a=9_000).write("a", 100).add(t.Sync).add(t.Sync).ack()}
+    ends["directory"] = Program(a=9_000).write("a", 100).add(t.Sync).fsync().ack()
+    ends["file"] = Program(a=9_000, b=10).write("a", 100).add(t.Sync).fsync("b").ack()
+    ends["name"] = Program(a=9_000).write("a", 100).add(t.Sync).create("n").add(t.Sync).ack()
+    found = {name: len(program.contents(profile, "a", done=len(program.ops))) for name, program in ends.items()}
+    return found == {"nothing": 2, "sync": 2, "directory": 2, "file": 1, "name": 1}
 
 
 def x1(profile: Profile) -> bool:
@@ -253,6 +278,12 @@ RULES: dict[str, tuple[Fact, Profile, Profile]] = {
     "J7 growth": (j7_growth, EXT4, replace(EXT4, synced_write=rules.b7_whole_file)),
     "J7 no size": (j7, EXT4, replace(EXT4, synced_write=lambda blocks, _size: (blocks, 0))),
     "J7 no pages": (j7, EXT4, replace(EXT4, synced_write=lambda _blocks, size: (range(0), min(size, 8_192)))),
+    "J8": (j8, EXT4, replace(EXT4, sync_forces=rules.f5_new_only)),
+    "J8 btrfs": (j8, BTRFS, replace(BTRFS, sync_forces=rules.f5_new_only)),
+    "F5": (f5, XFS, replace(XFS, sync_forces=rules.j8_all)),
+    "F5 nothing": (f5, XFS, replace(XFS, sync_forces=lambda *_: False)),
+    "F5 posix": (f5, POSIX, replace(POSIX, sync_forces=rules.j8_all)),
+    "F5 flushed": (f5_flushed, XFS, replace(XFS, sync_forces=rules.j8_all)),
     "B7": (b7, BTRFS, replace(BTRFS, synced_write=rules.j7_pages)),
     "X1": (x1, EXT4, replace(EXT4, shown=rules.f1_last_block)),
     "X1 dioread_lock": (x1_lock, LOCKED, replace(LOCKED, shown=rules.x1_shown)),

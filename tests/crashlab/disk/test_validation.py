@@ -122,6 +122,15 @@ def test_a_write_beyond_the_end_may_show_the_old_block_filled_up_with_zeros() ->
     assert refuted(lie, program, "first block", "fsync here", seeds=30)
 
 
+@pytest.mark.parametrize("kind", kinds("ext4", "xfs", "btrfs"))
+def test_sync_loses_an_overwrite_on_xfs_and_nothing_elsewhere(kind: str) -> None:
+    """Where an fsync of another file has emptied the log of xfs, sync does not flush the disk."""
+    program = Program(ck=8_192, other=10).write("ck", 4_096).append("other", 10).fsync("other").add(t.Sync).add(t.Ack)
+    whole = replace(PROFILES[kind], sync_forces=rules.j8_all)
+    count = refuted(Lie("sync flushes the disk", kind, "F5", whole), program, "nothing", seeds=3)
+    assert bool(count) == (kind == "xfs")
+
+
 def link(name: str) -> Program:
     """A link that others see, replaced by one from the same directory or from another one, and a stranger's fsync."""
     program = Program(other=10).durable_directory("s")
