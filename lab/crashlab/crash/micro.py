@@ -218,11 +218,13 @@ class History:
 
     @staticmethod
     def of(trace: t.Trace) -> History:
-        """Fold ``trace``."""
-        history = History(trace, running=[trace.base], trees=[trace.base])
-        for op in trace.ops:
-            history._add(op)
-        return history
+        """Fold ``trace``. The last one is kept: every profile asks for the same, and none changes it."""
+        global _last  # noqa: PLW0603 - a cache of one, by identity: a Trace is costly to hash
+        if _last is None or _last.trace is not trace:
+            _last = History(trace, running=[trace.base], trees=[trace.base])
+            for op in trace.ops:
+                _last._add(op)
+        return _last
 
     def base_content(self, inode: int) -> Content:
         """What a file held before the trace; nothing where the trace made it."""
@@ -295,3 +297,6 @@ class History:
 def named_in(tree: Tree) -> frozenset[int]:
     """Every inode that some path of the tree leads to."""
     return frozenset(inode for _, inode, _ in tree.walk()) | {ROOT_INODE}
+
+
+_last: History | None = None
