@@ -115,7 +115,7 @@ class DataFloors:
     def _sweeps_all(self, profile: Profile, inode: int, count: int) -> bool:
         """Whether sync forces all that is pending of ``count`` events."""
         return all(
-            profile.sync_forces(event.old, event.size, block)
+            profile.sync_forces(event.old, block)
             for event in self._history.events[inode][self._steps[inode].values[-1] : count]
             for block in event.blocks
         )

@@ -65,7 +65,7 @@ class Profile:
     fsync_directory: Callable[[Seen, int], int] = rules.j5_fsync_directory
     rename_forces: Callable[[int], int] = rules.j6_rename_forces
     synced_write: Callable[[range, int], tuple[range, int]] = rules.j7_pages
-    sync_forces: Callable[[int, int, int], bool] = rules.j8_all
+    sync_forces: Callable[[int, int], bool] = rules.j8_all
 
     shown: Shown = rules.x1_shown
     drops_size_zero: Callable[[str], bool] = rules.f2_drops_nothing

@@ -101,7 +101,7 @@ def j7_pages(blocks: range, size: int) -> tuple[range, int]:
     return blocks, min(size, blocks.stop * BLOCK_BYTES)
 
 
-def j8_all(old: int, size: int, block: int) -> bool:  # noqa: ARG001 - the twin F5 asks for them
+def j8_all(old: int, block: int) -> bool:  # noqa: ARG001 - the twin F5 asks for them
     """J8: sync and syncfs force everything. Measured on ext4 and btrfs; on xfs and posix see F5."""
     return True
 
@@ -173,15 +173,15 @@ def f4_filled(old: int, first: int) -> int | None:
     return last if old % BLOCK_BYTES and first > last else None
 
 
-def f5_new_only(old: int, size: int, block: int) -> bool:
-    """F5: of a write, sync and syncfs force the blocks that made the file grow, and not those that it overwrote.
+def f5_new_only(old: int, block: int) -> bool:
+    """F5: sync and syncfs force the size, its last block and blocks that are new, and not those that were there.
 
-    Bytes within the old size may be lost until some file is fsynced. Measured: where a stranger's fsync
-    came between an overwrite and sync, the overwrite was lost behind it. Cited for the cause: ``xfs_fs_sync_fs``
-    forces the log and nothing else, so the disk is flushed only where something is left in the log. Assumed:
-    bytes written into allocated but unwritten blocks are taken for an overwrite too.
+    Bytes that were written into a block within the old size may be lost until some file is fsynced.
+    Measured: where a stranger's fsync came between an overwrite and sync, the overwrite was lost behind it.
+    Cited for the cause: ``xfs_fs_sync_fs`` forces the log and nothing else, so the disk is flushed only
+    where something is left in the log. Assumed: a block that was allocated and never written was there.
     """
-    return size > old and (block + 1) * BLOCK_BYTES > old
+    return block * BLOCK_BYTES >= old
 
 
 def fills_nothing(old: int, first: int) -> int | None:  # noqa: ARG001 - the twin F4 asks for it

@@ -278,7 +278,7 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
             if event.kind == "size" and shows:
                 columns[block] = profile.cut([*tears, *versions], new, event.size % BLOCK_BYTES)
             else:
-                swept = index < passed.swept and profile.sync_forces(event.old, event.size, block)
+                swept = index < passed.swept and profile.sync_forces(event.old, block)
                 columns[block] = [new] if swept else [*versions, *tears, new]
         if event.grows:
             _fill(profile, columns[:end], event, index)
@@ -286,7 +286,16 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
             pages, _ = profile.synced_write(event.blocks, event.size)
             for versions in columns[:end][pages.start : pages.stop]:
                 del versions[:-1]
+    _sweep(columns, events[: passed.swept])
     return columns
+
+
+def _sweep(columns: list[list[BlockVersion]], swept: Sequence[Event]) -> None:
+    """A size that a sync has forced came with the bytes of its last block (F1)."""
+    sized = [index for index, event in enumerate(swept) if event.kind == "size" or event.grows]
+    last = (swept[sized[-1]].size - 1) // BLOCK_BYTES if sized and swept[sized[-1]].grows else len(columns)
+    if last < len(columns):
+        columns[last] = [version for version in columns[last] if version.event >= sized[-1]]
 
 
 def _fill(profile: Profile, columns: list[list[BlockVersion]], event: Event, index: int) -> None:

@@ -73,16 +73,19 @@ class Oracle:
         return length, blocks, grown
 
     def _left(self, op: t.Op, block: Block) -> bool:
-        """F5: sync leaves out what was within the old size."""
-        write = self.trace.op(block.op)
+        """F5: sync leaves out what was there before, but for the last block of the size that it forces."""
         if not self.xfs or not isinstance(op, t.Sync):
             return False
         old = size_of(self.running[block.op - 1], block.inode)
-        grows = isinstance(write, t.Write) and write.offset + len(write.data) > old
-        assert isinstance(write, (t.Write, t.Truncate, t.Allocate))
-        if not isinstance(write, t.Write) or not grows:
-            return True
-        return write.offset >= (block.block + 1) * BLOCK_BYTES or (block.block + 1) * BLOCK_BYTES <= old
+        sizes = [
+            each for each in self.data if isinstance(each, Growth) and each.inode == block.inode and each.op < op.n
+        ]
+        made = bool(sizes) and sizes[-1].op == block.op and (sizes[-1].end - 1) // BLOCK_BYTES == block.block
+        return block.block * BLOCK_BYTES < old and not (made and not self._resized(block, op.n))
+
+    def _resized(self, block: Block, n: int) -> bool:
+        ops = (self.trace.op(number) for number in range(block.op + 1, n))
+        return any(isinstance(op, (t.Truncate, t.Allocate)) and op.inode == block.inode for op in ops)
 
     def _flushed(self, op: t.Op, syncs: list[int]) -> set[tuple[int, int]]:
         """F5: what an earlier sync wrote out is forced by a barrier on a file, or by sync where names changed since."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from crashlab import trace as t
-from crashlab.crash import rules
+from crashlab.crash import rules, variants
 from crashlab.crash.profiles import BTRFS, EXT4, POSIX, XFS, Profile, parse_profile
 from tests.crashlab.crash.power_traces import Program, data
 
@@ -107,12 +107,21 @@ def j8(profile: Profile) -> bool:
 
 
 def f5(profile: Profile) -> bool:
-    """Behind sync what was overwritten may be old, page by page; what made the file grow is there."""
-    program = Program(a=9_000).write("a", 5_000).write("a", 9_000, 6_000).add(t.Sync).ack()
+    """Behind sync what was overwritten may be old, block by block; what made the file grow is there."""
+    program = Program(a=9_000).write("a", 5_000).write("a", 12_000, 6_000).add(t.Sync).ack()
     whole = program.tree.node("dir/a").content.read()
-    found = program.contents(profile, "a", done=4)
-    pages = {(c[:4_096] == whole[:4_096], c[4_096:8_192] == whole[4_096:8_192]) for c in found if c}
-    return len(pages) == 4 and all(c and c[8_192:] == whole[8_192:] for c in found)
+    found = [content or b"" for content in program.contents(profile, "a", done=4)]
+    old = {tuple(c[at : at + 4_096] == whole[at : at + 4_096] for at in (0, 4_096, 8_192)) for c in found}
+    return len(old) == 8 and all(content[12_288:] == whole[12_288:] for content in found)
+
+
+def f5_size(profile: Profile) -> bool:
+    """The size that sync forces comes with its last block, and keeps that when the file grows on."""
+    program = Program(a=5_000).write("a", 100, 5_000).add(t.Sync).write("a", 9_000, 5_100)
+    whole = program.tree.node("dir/a").content.read()
+    return all(
+        content and content[4_096:5_100] == whole[4_096:5_100] for content in program.contents(profile, "a", done=3)
+    )
 
 
 def f5_flushed(profile: Profile) -> bool:
@@ -320,6 +329,13 @@ def test_the_rule_holds_and_its_sabotage_is_seen(rule: str) -> None:
     """What was measured is so under the profile, and is not under its twin with the one rule broken."""
     fact, true, sabotaged = RULES[rule]
     assert (fact(true), fact(sabotaged)) == (True, False)
+
+
+def test_the_last_block_of_a_size_that_sync_forced_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Part of F5, and of the twin without it too."""
+    assert f5_size(XFS)
+    monkeypatch.setattr(variants, "_sweep", lambda *_: None)
+    assert not f5_size(XFS)
 
 
 @pytest.mark.parametrize("profile", ["ext4", "ext4[data=journal]", "xfs", "btrfs", "posix"])
