@@ -58,6 +58,7 @@ class Decoder:
         self.unseen: dict[str, None] = {}
         self.threads = 1
         self.mapped = False
+        self.late = False
         self.delay_ns = delay_ns
         self.events = events
         self.events_path = os.path.realpath(events_path) if events_path else ""

@@ -1,7 +1,7 @@
 """Stores into shared mappings: found by comparing pages at each traced call that a program makes.
 
 No system call shows a store. So that the pages can be looked at while the program stands still,
-strace holds every call for :data:`DELAY_US` at its entry, and the line of that call is in the pipe before
+strace holds every call at its entry, by default for :data:`HOLD_US`, and the line of that call is in the pipe before
 (measured with strace 6.1). That costs too much to do always: where it is off, a mapping is only
 noted. A comparison that may have come too late is noted too.
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from crashlab.record.strace.mirror import Node
     from crashlab.record.strace.processes import Memory, Process
 
-DELAY_US = 3000
+HOLD_US = 5000
+"""Long enough for a decoder that gets a core when it needs one; a caller may hold longer after a late comparison."""
 PAGE_BYTES = 4096
 
 
@@ -55,7 +56,8 @@ def compare_all(decoder: Decoder, process: Process | None, time_ns: int) -> None
             if mapping.writable and id(mapping) not in seen:
                 seen.add(id(mapping))
                 stood = _compare(decoder, teller, mapping) or stood
-    if stood and time.time_ns() - time_ns > DELAY_US * 1000:
+    if stood and time.time_ns() - time_ns > decoder.delay_ns:
+        decoder.late = True
         decoder.note("stores into a mapping were compared too late: their place among the ops is not certain")
 
 
@@ -105,7 +107,7 @@ def _mmap(decoder: Decoder, process: Process, call: Call) -> None:
     if not decoder.delay_ns:
         if writable:
             decoder.mapped = True
-            decoder.note(f"{path} was mapped into memory, shared and writable; its stores need mapped=True")
+            decoder.note(f"{path} was mapped into memory, shared and writable; its stores need hold_us")
             return
         file = -1
     else:
@@ -114,7 +116,8 @@ def _mmap(decoder: Decoder, process: Process, call: Call) -> None:
         except OSError as error:
             decoder.note(f"the file {path}, mapped into memory, could not be looked at: {error}")
             return
-        if time.time_ns() - call.time_ns > decoder.delay_ns:
+        if time.time_ns() - call.time_ns > 2 * decoder.delay_ns:  # held at its entry and at its return
+            decoder.late = True
             decoder.note(f"the file {path}, mapped into memory, was looked at too late")
     assert call.result is not None
     offset = int(call.args[5], 16) if "0x" in call.args[5] else int(call.args[5])
@@ -131,7 +134,7 @@ def _mprotect(decoder: Decoder, process: Process, call: Call) -> None:
             mapping.writable = True
             if not decoder.delay_ns:
                 decoder.mapped = True
-                decoder.note(f"{mapping.path} was mapped into memory, shared and writable; its stores need mapped=True")
+                decoder.note(f"{mapping.path} was mapped into memory, shared and writable; its stores need hold_us")
 
 
 def _munmap(decoder: Decoder, process: Process, call: Call) -> None:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from crashlab import directory, events
 from crashlab.errors import LabError, UsageError
 from crashlab.record.python import Watched
-from crashlab.record.strace import mapped
 from crashlab.record.strace.decoder import HANDLERS, Decoder
 from crashlab.record.strace.lines import Lines
 from crashlab.record.strace.mirror import Mirror
@@ -63,7 +62,8 @@ class Finished:
     """How the program ended, and what was noticed beside its ops.
 
     ``code`` is None where a signal ended it, whose name ``signal`` is. ``mapped``: a traced file was mapped
-    shared and writable, and the recording did not look into it; ``left`` are pids of what outlived the
+    shared and writable, and the recording did not look into it;
+    ``late``: it did, but not always in time; ``left`` are pids of what outlived the
     program and was ended. ``origins`` says for each op which call of which process made it.
     """
 
@@ -71,6 +71,7 @@ class Finished:
     signal: str
     watched: Watched
     mapped: bool = False
+    late: bool = False
     left: tuple[int, ...] = ()
     origins: tuple[tuple[int, str, int], ...] = ()
     first: int = 0
@@ -89,7 +90,7 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
     cwd: str | None = None,
     streams: Mapping[str, Any] | None = None,
     pass_fds: Sequence[int] = (),
-    mapped_files: bool = False,
+    hold_us: int = 0,
     kill: tuple[str, int] | None = None,
     tool: Tool | None = None,
 ) -> Finished:
@@ -97,7 +98,8 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
 
     ``root`` and ``numbers`` are as for :meth:`crashlab.record.python.Recorder.start`; ``streams`` has
     ``stdin``, ``stdout``, ``stderr`` as :class:`subprocess.Popen` takes them. ``events_path`` is the file of
-    :mod:`crashlab.events`. ``mapped_files`` holds every call for a few milliseconds to see stores into mappings.
+    :mod:`crashlab.events`. ``hold_us`` holds every call for so many microseconds to see stores into mappings, see
+    :mod:`crashlab.record.strace.mapped`; where :attr:`Finished.late` says that this was too short, hold longer.
     ``kill`` is a result of :func:`kill_after`. Returns when nothing of the program lives any more.
     Raises ToolMissing, or UsageError for a program that is not there or tells events wrongly.
     """
@@ -115,14 +117,14 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
         outside=outside,
         events=events.Events() if events_path else None,
         events_path=events_path,
-        delay_ns=mapped.DELAY_US * 1000 if mapped_files else 0,
+        delay_ns=hold_us * 1000,
     )
     environment = os.environ if env is None else env
     launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(int("LC_CTYPE" in environment)), program, *argv]
     reading, writing = os.pipe()
     try:
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        command = [tool.path, *_options(tool, writing, mapped_files=mapped_files, kill=kill), "--", *launch]
+        command = [tool.path, *_options(tool, writing, hold_us=hold_us, kill=kill), "--", *launch]
         process = subprocess.Popen(  # noqa: S603 - the program that the caller wants to be watched
             command, env=env, cwd=where, pass_fds=pass_fds, preexec_fn=_dies_with(os.getpid()), **(streams or {})
         )
@@ -162,7 +164,7 @@ def kill_after(finished: Finished, n: int) -> tuple[str, int]:
     return name, index
 
 
-def _options(tool: Tool, writing: int, *, mapped_files: bool, kill: tuple[str, int] | None) -> list[str]:
+def _options(tool: Tool, writing: int, *, hold_us: int, kill: tuple[str, int] | None) -> list[str]:
     names = sorted(HANDLERS.keys() | {"exit_group"})
     options = ["-f", "--seccomp-bpf", "-q", "-xx", "-y", "-s", str(STRING_LIMIT_BYTES), "-e", "signal=none"]
     options += ["--absolute-timestamps=format:unix,precision:ns", "-e", f"raw={','.join(_COUNTED_ONLY)}"]
@@ -171,10 +173,10 @@ def _options(tool: Tool, writing: int, *, mapped_files: bool, kill: tuple[str, i
     if tool.kills_on_exit:
         options.append("--kill-on-exit")
     killed = kill[0] if kill is not None else ""
-    if mapped_files:
+    if hold_us:
         held = [_OPTIONAL + name for name in names if name not in _UNHELD and name not in (killed, "mmap")]
-        options += ["-e", f"inject={','.join(held)}:delay_enter={mapped.DELAY_US}"]
-        options += ["-e", f"inject=mmap:delay_enter={mapped.DELAY_US}:delay_exit={mapped.DELAY_US}"]
+        options += ["-e", f"inject={','.join(held)}:delay_enter={hold_us}"]
+        options += ["-e", f"inject=mmap:delay_enter={hold_us}:delay_exit={hold_us}"]
     if kill is not None:
         options += ["-e", f"inject={kill[0]}:signal=SIGKILL:when={kill[1]}"]
     return options
@@ -273,8 +275,8 @@ class _Run:
             text = f"strace ended with exit code {self._process.returncode} before the program did"
             raise LabError(text)
         watched = Watched(tuple(decoder.outside_writes), tuple(decoder.unseen), decoder.threads)
-        result = Finished(end.code, end.signal, watched, decoder.mapped, self._left, tuple(decoder.origins))
-        return replace(result, first=decoder.first or 0, counts=decoder.counts)
+        result = Finished(end.code, end.signal, watched, mapped=decoder.mapped, left=self._left)
+        return replace(result, origins=tuple(decoder.origins), first=decoder.first or 0, late=decoder.late, counts=decoder.counts)
 
 
 def _drain(reading: int) -> None:

@@ -71,7 +71,7 @@ def run(tmp_path: Path) -> Callable[..., Recorded]:
         argv = [sys.executable, "-S", "-E", "-c", PRELUDE + program] if isinstance(program, str) else list(program)
         ops: list[t.Op] = []
         finished = watch(
-            argv, root=str(root), numbers=numbers, emit=ops.append, cwd=str(root / "dir"), tool=tool, **options
+            argv, root=str(root), numbers=numbers, cwd=str(root / "dir"), tool=tool, **{"emit": ops.append, **options}
         )
         last = directory.read(root)
         trace = t.Trace(root=str(root), base=base, ops=tuple(ops), threads=finished.watched.threads)
