@@ -4,6 +4,7 @@
 
     CrashlabError
     ├── UsageError      you asked for something that cannot be done      exit code 64
+    │   └── ToolMissing a program of the system is absent or forbidden   exit code 64
     ├── Unmeasured      the lab could not judge, and says why            exit code 2
     └── LabError        the lab itself failed: please report it          exit code 3
     Violation           the subject broke a promise (AssertionError)     exit code 1
@@ -27,6 +28,17 @@ class UsageError(CrashlabError):
     You see it for a misspelt fault, a subject that cannot be imported or sent to a fresh process,
     a function that raises before any crash. The message says what to write instead.
     """
+
+
+class ToolMissing(UsageError):  # noqa: N818 - says what is the matter, as the others do
+    """A program of the system that this needs is absent, too old, or not allowed to do its work.
+
+    ``next`` is what to install or to allow.
+    """
+
+    def __init__(self, text: str, *, next_step: str) -> None:
+        super().__init__(f"{text}. Next: {next_step}")
+        self.next = next_step
 
 
 class LabError(CrashlabError):
