@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from crashlab.lab import Lab
     from crashlab.pipeline import check, explore
     from crashlab.report.model import Finding, Report
-    from crashlab.subject import Budget, Log, Policy, Store, Subject
+    from crashlab.subject import Budget, Commands, Log, Policy, Store, Subject
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Budget",
+    "Commands",
     "Finding",
     "Lab",
     "Log",
@@ -42,7 +43,7 @@ _HOMES = {
     "crashlab.pipeline": ("check", "explore"),
     "crashlab.lab": ("Lab",),
     "crashlab.report.model": ("Finding", "Report"),
-    "crashlab.subject": ("Budget", "Log", "Policy", "Store", "Subject"),
+    "crashlab.subject": ("Budget", "Commands", "Log", "Policy", "Store", "Subject"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

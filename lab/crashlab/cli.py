@@ -87,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"crashlab {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_check(commands)
+    _add_program(commands)
     _add_show(commands)
     _add_replay(commands)
     _add_demo(commands)
@@ -106,12 +107,29 @@ def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str) ->
 def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "check", "try every crash of one or more subjects")
     parser.add_argument("subjects", nargs="+", metavar="MODULE:OBJECT", help="for example myapp.crash:checkpoint")
+    _add_trial_options(parser)
+
+
+def _add_trial_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that judges subjects of the user."""
     _add_lab_options(parser)
     disks = "also lose power on a real file system: ext4, xfs or btrfs (Linux, root)"
     parser.add_argument("--disk", metavar="KIND", help=disks)
     parser.add_argument("--redundant", action="store_true", help="also tell which barriers (fsync) change nothing")
     parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
     _add_view_options(parser)
+
+
+def _add_program(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "run", "try every crash of a program in any language (Linux, strace)")
+    words = "the program; {dir} is its directory. One word with blanks goes to sh"
+    parser.add_argument("start", nargs="+", metavar="COMMAND", help=words)
+    parser.add_argument("--resume", metavar="CMD", help="how it goes on after a crash; default: as it starts")
+    parser.add_argument("--view", metavar="CMD", help="prints the end of the program; default: the files in {dir}")
+    parser.add_argument("--check", metavar="CMD", help="exits with 0 where all is right, with 1 where it is not")
+    parser.add_argument("--stop-after-acks", type=int, metavar="N", help="a program without end: kill it at this ack")
+    parser.add_argument("--timeout-s", type=float, default=10.0, metavar="S", help="for each recovery; default 10")
+    _add_trial_options(parser)
 
 
 def _add_show(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -145,7 +163,7 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", choices=("quick", "full", "brief"), help="how much is tried; default quick")
     parser.add_argument("--seed", type=int, metavar="N", help="chooses the samples; default 0")
     parser.add_argument("--jobs", type=int, metavar="N", help="recoveries at a time; default one per core")
-    parser.add_argument("--recorder", choices=("auto", "python"), help="how the run is watched; default auto")
+    parser.add_argument("--recorder", choices=("auto", "python", "strace"), help="how the run is watched; default auto")
     _add_out_option(parser)
 
 

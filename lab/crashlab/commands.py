@@ -26,6 +26,7 @@ from crashlab.report.folder import RunFolder
 from crashlab.report.load import dump, load
 from crashlab.settings import resolve
 from crashlab.side_by_side import Checked, check_side_by_side
+from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     import argparse
@@ -51,6 +52,23 @@ def check(options: argparse.Namespace) -> int:
             text = f"{subject!r} names a file; write the module: {meant}:{name}"
             raise UsageError(text)
     return _check_all(options.subjects, options)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check a program in any language, given by its commands."""
+    start: Sequence[str] | str = options.start
+    if len(start) == 1 and " " in start[0]:
+        start = start[0]
+    subject = Commands(
+        start,
+        options.resume,
+        view=options.view,
+        check=options.check,
+        stop_after_acks=options.stop_after_acks,
+        timeout_s=options.timeout_s,
+        name=os.path.basename(options.start[0].split()[0]),
+    )
+    return _check_all([subject], options)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -131,16 +149,18 @@ def replay(options: argparse.Namespace) -> int:
 # --- checking ------------------------------------------------------------------------------------
 
 
-def _check_all(subjects: Sequence[str], options: argparse.Namespace) -> int:
+def _check_all(subjects: Sequence[str | Commands], options: argparse.Namespace) -> int:
     reports: list[Report] = []
     codes = [guarded(partial(_check_one, subject, options, reports)) for subject in subjects]
     _show(reports, options)
     return min(codes, key=WORST_FIRST.index)
 
 
-def _check_one(subject: str, options: argparse.Namespace, reports: list[Report]) -> int:
+def _check_one(subject: str | Commands, options: argparse.Namespace, reports: list[Report]) -> int:
     explore = importlib.import_module("crashlab.pipeline").explore
-    with Progress(sys.stderr, name=subject, quiet=options.quiet) as progress:
+    with Progress(
+        sys.stderr, name=subject if isinstance(subject, str) else subject.name, quiet=options.quiet
+    ) as progress:
         report: Report = explore(
             subject,
             faults=options.faults,

@@ -16,9 +16,11 @@ from crashlab import trace as t
 from crashlab.crash.kill import cut_points
 from crashlab.crash.states import Prefixes
 from crashlab.errors import LabError, UsageError
+from crashlab.record.python import Watched
+from crashlab.record.strace.watching import Finished, kill_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from crashlab.observation import RawRecording
     from crashlab.recover.host import Host
@@ -44,6 +46,40 @@ def sample(trace: t.Trace, *, count: int, seed: int) -> list[tuple[int, int]]:
     chooser = random.Random(seed)  # noqa: S311 - a reproducible sample, no secret
     cuts = chooser.sample(inside, min(len(inside), count // 2))
     return sorted(cuts + chooser.sample(between, min(len(between), count - len(cuts))))
+
+
+def calls_at(recording: RawRecording, points: list[tuple[int, int]]) -> dict[int, tuple[str, int]]:
+    """Of a run that was watched from outside: after which of these ops it can be killed for real, and by which call.
+
+    Cuts inside a write are not among them. Raises UsageError where none can.
+    """
+    watched = Watched((), (), recording.threads)
+    finished = Finished(0, "", watched, origins=recording.origins, first=recording.first)
+    found: dict[int, tuple[str, int]] = {}
+    why = "no point between two ops was chosen"
+    for n, cut_bytes in points:
+        try:
+            found.update({} if cut_bytes else {n: kill_after(finished, n)})
+        except UsageError as error:
+            why = str(error)
+    if not found:
+        raise UsageError(why)
+    return found
+
+
+def kill_traced_for_real(
+    host: Host,
+    calls: Mapping[int, tuple[str, int]],
+    *,
+    timeout_s: float,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> list[Death]:
+    """Kill a program that is watched from outside at each of these calls, and compare."""
+    deaths = []
+    for done, (n, call) in enumerate(calls.items(), start=1):
+        deaths.append(compare(host.record(traced=True, kill_call=call, timeout_s=timeout_s), n, 0))
+        progress(done)
+    return deaths
 
 
 def kill_for_real(

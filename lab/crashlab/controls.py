@@ -11,7 +11,8 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crashlab.confirm import kill_for_real, sample
+from crashlab.confirm import calls_at, kill_for_real, kill_traced_for_real, sample
+from crashlab.errors import UsageError
 from crashlab.report.model import Control, UnmeasuredReason
 from crashlab.values import canonical, shown
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from crashlab import trace as t
-    from crashlab.observation import Answer
+    from crashlab.observation import Answer, RawRecording
     from crashlab.recover.host import Host
 
 FRESH_SAMPLE = 2
@@ -35,16 +36,36 @@ class Controlled:
 
     controls: tuple[Control, ...] = ()
     unmeasured: tuple[UnmeasuredReason, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def real_kills(  # noqa: PLR0913 - all but two by keyword
-    host: Host, trace: t.Trace, *, count: int, seed: int, timeout_s: float, progress: Callable[[int, int], None]
+    host: Host,
+    trace: t.Trace,
+    *,
+    count: int,
+    seed: int,
+    timeout_s: float,
+    progress: Callable[[int, int], None],
+    traced: RawRecording | None = None,
 ) -> Controlled:
-    """Kill a seeded sample of real processes and hold each directory against the computed one."""
+    """Kill a seeded sample of real processes and hold each directory against the computed one.
+
+    ``traced`` is the recording of a run that is watched from outside.
+    """
     if count == 0:
         return Controlled()
     points = sample(trace, count=count, seed=seed)
-    deaths = kill_for_real(host, points, timeout_s=timeout_s, progress=lambda done: progress(done, len(points)))
+    if traced is None:
+        deaths = kill_for_real(host, points, timeout_s=timeout_s, progress=lambda done: progress(done, len(points)))
+    else:
+        try:
+            calls = calls_at(traced, points)
+        except UsageError as error:
+            return Controlled(notes=(f"no process was killed for real: {error}",))
+        deaths = kill_traced_for_real(
+            host, calls, timeout_s=timeout_s, progress=lambda done: progress(done, len(calls))
+        )
     wrong = [death for death in deaths if death.difference]
     detail = f"{len(deaths) - len(wrong)} of {len(deaths)} real kills agree"
     reasons = tuple(

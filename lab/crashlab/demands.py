@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.subject import PROGRAMS
 from crashlab.values import shown
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ class Reference:
     atomic: bool = False
     nothing: dict[str, Any] = field(default_factory=dict)
     rebuilt: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> bool:
+        """Whether it is a whole program, with an end, and not a store or a log."""
+        return self.kind in PROGRAMS
 
     def calls(self, done: int) -> list[Any]:
         """The values of the calls started among the first ``done`` ops."""

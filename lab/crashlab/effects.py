@@ -36,7 +36,7 @@ class Effects:
         """Duplicate and missing effects, and unknowns that the files contradict."""
         order, expected = self._order, self._expected
         # A Store takes one more value in later steps: what that does outside is not the recovery's doing.
-        judged = answer.steps if self._reference.kind == "Subject" else answer.steps[:1]
+        judged = answer.steps if self._reference.program else answer.steps[:1]
         before = [(self._identities[op.n], op) for op in state.effects if op.counted]
         events = (op for step in judged for op in step.events if isinstance(op, t.Effect) and op.counted)
         done = [*before, *((identity(op), op) for op in events)]
@@ -61,7 +61,7 @@ class Effects:
         self, answer: Answer, order: list[t.Effect], observed: Counter[Identity], honest: list[t.Unknown]
     ) -> Iterator[Problem]:
         first = answer.steps[0]
-        demanded = self._reference.kind == "Subject" and self._reference.ended and first.how == "returned"
+        demanded = self._reference.program and self._reference.ended and first.how == "returned"
         if self._policy.effects == "at-most-once" or not demanded:
             return
         # With the end of the uncrashed run it claims to be finished: nothing waits for a person.

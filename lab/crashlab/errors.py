@@ -38,7 +38,7 @@ class ToolMissing(UsageError):  # noqa: N818 - says what is the matter, as the o
 
     def __init__(self, text: str, *, next_step: str) -> None:
         super().__init__(f"{text}. Next: {next_step}")
-        self.next = next_step
+        self.text, self.next = text, next_step
 
 
 class LabError(CrashlabError):

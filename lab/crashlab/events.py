@@ -8,8 +8,8 @@
     save-point A                          {"save-point": "A"}
 
 In the short form every detail is a text, and what is acked is read as JSON where it is JSON. A line
-becomes an event when its end is written; lines that are written at once are several events. The form
-``{"call": "save", "value": …}`` is for the lab, which calls a subject in another process.
+becomes an event when its end is written; lines that are written at once are several events. What the lab
+itself writes, which calls a subject in another process, has all its fields: :func:`write_line`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Event = tuple[type[t.Op], dict[str, Any]]
 _TYPES: dict[str, type[t.Op]] = {each.KIND: each for each in t.EVENTS}
 LIMIT_BYTES = 1 << 20
+_OWN = "crashlab"
 _FORMS = "effect NAME [key=KEY] [WORD=TEXT …], unknown NAME …, ack VALUE, save-point NAME, or a JSON object"
 
 
@@ -42,10 +43,19 @@ def parse_line(line: bytes) -> Event:
     try:
         text = line.decode().strip()
         return _of_json(json.loads(text)) if text.startswith("{") else _of_words(text)
-    except (UnicodeDecodeError, ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         shown = line[:200].decode(errors="backslashreplace")
         message = f"the events file has a line that is no event: {shown!r}: {error}. Write one of: {_FORMS}"
         raise UsageError(message) from error
+
+
+def write_line(event_type: type[t.Op], fields: Mapping[str, Any]) -> bytes:
+    """One event of the lab's own, with all its fields, as a line.
+
+    >>> parse_line(write_line(t.SavePoint, {"name": "A"}))
+    (<class 'crashlab.trace.SavePoint'>, {'name': 'A'})
+    """
+    return json.dumps({_OWN: event_type.KIND, **fields}).encode() + b"\n"
 
 
 def _of_words(text: str) -> Event:
@@ -79,22 +89,21 @@ def _json_or_text(text: str) -> Any:
 
 
 def _of_json(form: Mapping[str, Any]) -> Event:
-    kinds = [kind for kind in _TYPES if kind in form]
+    if _OWN in form:
+        return _TYPES[form[_OWN]], {key: value for key, value in form.items() if key != _OWN}
+    kinds = [kind for kind in _TYPES if kind in form and kind != t.Call.KIND]
     if len(kinds) != 1:
         found = f"it has {len(kinds)} of {', '.join(_TYPES)}"
         raise ValueError(found)
     kind, rest = kinds[0], {key: value for key, value in form.items() if key != kinds[0]}
     if kind in (t.Effect.KIND, t.Unknown.KIND):
         return _outside(_TYPES[kind], form[kind], rest)
-    if rest.keys() - ({"value"} if kind == t.Call.KIND else set()):
+    if rest:
         found = f"{sorted(rest)} does not belong to {kind}"
         raise ValueError(found)
     if kind == t.Ack.KIND:
         return t.Ack, {"value": encode(form[kind])}
-    fields = {"name": _text(form[kind], kind)}
-    if kind == t.Call.KIND:
-        fields["value"] = encode(rest.get("value"))
-    return _TYPES[kind], fields
+    return _TYPES[kind], {"name": _text(form[kind], kind)}
 
 
 def _outside(op_type: type[t.Op], name: Any, detail: dict[str, Any]) -> Event:
@@ -140,13 +149,15 @@ class Events:
 
     def _done(self, event: Event) -> Event:
         op_type, fields = event
-        if op_type is not t.Effect:
+        if op_type is not t.Effect or "receipt" in fields:
             return event
         name, key = fields["name"], fields["key"]
         known = None if key is None else self._known.get((name, key))
         if known is not None:
             if known[1]["detail"] != fields["detail"]:
-                text = f"effect {name!r} with key {key!r} was done with {known[1]['detail']}, now with {fields['detail']}"
+                text = (
+                    f"effect {name!r} with key {key!r} was done with {known[1]['detail']}, now with {fields['detail']}"
+                )
                 raise UsageError(text)
             return t.Effect, {**fields, "receipt": known[1]["receipt"], "counted": False}
         self._counted += 1

@@ -74,7 +74,7 @@ class Judge:
         first = steps["first"]
         if first.how != "returned":
             yield from self._refusals(state, first)
-        elif self._reference.kind == "Subject":
+        elif self._reference.program:
             yield from self._end_problems(state, first)
         else:
             yield from self._value_problems(state, first)
@@ -85,7 +85,7 @@ class Judge:
     # --- one outcome ---------------------------------------------------------------------------
 
     def _refusals(self, state: CrashState, step: Step) -> Iterator[Problem]:
-        store = self._reference.kind != "Subject"
+        store = not self._reference.program
         acked = self._reference.acked(state.done) if store else 0
         what = "load()" if store else "resume"
         did = f"{what} raised {step.error}" if step.how == "raised" else f"{what} {_ending(step)}"
@@ -105,7 +105,7 @@ class Judge:
         """Files that a refusal changed: not one that a working resume was about to replace, nor its temporary files."""
         if self._policy.evidence != "keep" or step.how == "hang":
             return ""
-        if self._reference.kind == "Subject" and not self._policy.refuse:
+        if self._reference.program and not self._policy.refuse:
             return ""  # it did not refuse, it went on and failed: that is stuck
         renamed = {op.path for op in state.trace.ops if isinstance(op, (t.Rename, t.Unlink))}
         return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path not in renamed)
@@ -201,7 +201,7 @@ class Judge:
             yield from _more_problems(more["saved"], third)
 
     def _second_problems(self, first: dict[str, Any], second: Step) -> Iterator[Problem]:
-        key = "end" if self._reference.kind == "Subject" else "value"
+        key = "end" if self._reference.program else "value"
         again = second.value or {}
         failed = again.get("check")
         if failed is not None and first.get("check") is None:

@@ -113,11 +113,26 @@ class Lab:
             if known is not None and known.detail != form:
                 text = f"effect {name!r} with key {key!r} was done with {known.detail}, now asked with {form}"
                 raise ValueError(text)
-            receipt = known.receipt if known else f"{name}-{1 + sum(each.counted for each in self._effects)}"
+            receipt = known.receipt if known else self._next_receipt(name)
             record = EffectRecord(name, key, form, receipt, counted=known is None)
             self._sink(t.Effect, name=name, key=key, detail=form, receipt=receipt, counted=record.counted)
             self._effects.append(record)
             return receipt
+
+    def told(self, op_type: type[t.Op], fields: Mapping[str, Any]) -> None:
+        """For programs that cannot call: an event as they wrote it down. Done is done, whatever they wrote."""
+        if op_type is not t.Effect:
+            self._sink(op_type, **fields)
+            return
+        with self._lock:
+            known = None if fields["key"] is None else self._find(fields["name"], fields["key"])
+            receipt = known.receipt if known else self._next_receipt(fields["name"])
+            record = EffectRecord(fields["name"], fields["key"], fields["detail"], receipt, counted=known is None)
+            self._sink(op_type, **fields, receipt=receipt, counted=record.counted)
+            self._effects.append(record)
+
+    def _next_receipt(self, name: str) -> str:
+        return f"{name}-{1 + sum(each.counted for each in self._effects)}"
 
     def lookup(self, name: str, *, key: str) -> str | None:
         """Ask the outside world: the receipt of the effect with this key, or None."""

@@ -100,7 +100,9 @@ def _shorter_texts(value: dict[str, Any] | None, shorter: Callable[[str], str]) 
 class RawRecording:
     """One run of the workload under the recorder, before anything was proved of it.
 
-    ``base`` is the tree before, ``last`` the tree that really was there afterwards.
+    ``base`` is the tree before, ``last`` the tree that really was there afterwards. ``mapped``: stores into
+    a mapped file were not looked at; ``late``: they were looked at too late. ``origins`` are the system calls of the ops, by process, name and number
+    there, and ``first`` is the process that was started, where it was watched from outside.
     """
 
     root: str
@@ -118,3 +120,7 @@ class RawRecording:
     threads: int = 1
     modules: tuple[str, ...] = ()
     left: tuple[str, ...] = field(default=())
+    mapped: bool = False
+    late: bool = False
+    origins: tuple[tuple[int, str, int], ...] = ()
+    first: int = 0

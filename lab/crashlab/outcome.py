@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import __version__
 from crashlab import trace as t
 from crashlab.report import model
+from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ class Outcome:
         report = model.Report(
             verdict=verdict,
             subject=subject,
-            settings=asked.shown(recovery=host.mode),
+            settings=asked.shown(recovery=_way(host), recorder=recorded.recorder),
             versions=versions(),
             trace=_trace_info(recorded.reference.trace),
             faults=tuple(self.counts),
@@ -73,6 +74,10 @@ class Outcome:
         )
         folder.finish(report)
         return report
+
+
+def _way(host: Host) -> str:
+    return "command" if host.description["kind"] == Commands.kind else host.mode
 
 
 def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:

@@ -121,7 +121,7 @@ class _Exploration:
 
     def _run(self) -> model.Report:
         self._progress("record", 0, 2)
-        recorded = record_twice(self._host)
+        recorded = record_twice(self._host, self._asked.recorder)
         trace = recorded.reference.trace
         if recorded.usable:
             self._host.prepare(trace, modules=recorded.modules, expected=recorded.reference.end)
@@ -214,7 +214,7 @@ class _Exploration:
         return Round(self._host, asked, reference, fault, source=source, honesty=honesty, consistent=known)
 
     def _learn(self, recorded: Recorded) -> Recorded:
-        if recorded.reference.kind == "Subject":
+        if recorded.reference.program:
             return recorded
         last = len(recorded.reference.trace.ops)
         steps: dict[str, Step] = {}
@@ -239,12 +239,14 @@ class _Exploration:
                 seed=self._asked.seed,
                 timeout_s=self._timeout_s * RECORDED_RUN_FACTOR,
                 progress=lambda done, total: self._progress("real kills", done, total),
+                traced=recorded.raw if recorded.recorder == "strace" else None,
             ),
             controls.fresh_interpreters(self._host, trace, lambda state_id: self._first(state_id, nothing)),
         ]
         for each in found:
             self._outcome.controls.extend(each.controls)
             self._outcome.unmeasured.extend(each.unmeasured)
+            self._outcome.notes.extend(each.notes)
 
 
 def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.demands import Reference
-from crashlab.errors import UsageError
+from crashlab.errors import ToolMissing, UsageError
 from crashlab.honesty import identity
 from crashlab.record.proof import replay_proof
+from crashlab.record.strace.mapped import HOLD_US
+from crashlab.record.strace.tool import available
+from crashlab.recover.place import base_tree
 from crashlab.report.model import Control, UnmeasuredReason
+from crashlab.subject import PROGRAMS, Commands
 from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
@@ -29,6 +33,8 @@ CHILD_STARTED = "a child process was started"
 RECORDED_RUN_FACTOR = 6
 """The recorded run gets this many times the time limit of one recovery."""
 
+
+LONGEST_HOLD_US = 32 * HOLD_US
 
 HARMLESS = frozenset({"outside-write"})
 """Reasons against a pass that leave the trace itself true, so that violations can still be found."""
@@ -43,6 +49,8 @@ class Recorded:
     controls: tuple[Control, ...] = ()
     unmeasured: tuple[UnmeasuredReason, ...] = ()
     notes: tuple[str, ...] = ()
+    recorder: str = "python"
+    raw: RawRecording | None = None
 
     @property
     def usable(self) -> bool:
@@ -50,15 +58,56 @@ class Recorded:
         return all(reason.code in HARMLESS for reason in self.unmeasured)
 
 
-def record_twice(host: Host) -> Recorded:
+def record_twice(host: Host, recorder: str = "auto") -> Recorded:
     """Record the workload twice and prove the first recording.
 
+    ``recorder`` is ``python``, ``strace``, or ``auto``: strace where the other one could not see everything.
     Raises UsageError where the subject fails without any crash.
     """
+    _check_stop(host.description)
+    program = host.description["kind"] == Commands.kind
+    if recorder == "python" and program:
+        text = "the commands of a program can be recorded under strace only; leave out recorder='python'"
+        raise UsageError(text)
+    inside = None if program or recorder == "strace" else _twice(host, traced=False)
+    if inside is not None and (recorder == "python" or not _was_blind(inside)):
+        return inside
+    try:
+        available()
+    except ToolMissing as error:
+        return _without_strace(host, inside, error)
+    outside = _twice(host, traced=True)
+    if inside is None:
+        return outside
+    text = "recorded under strace, since not all that was written was written by Python code of one process."
+    return replace(outside, notes=(text, *outside.notes))
+
+
+def _was_blind(recorded: Recorded) -> bool:
+    """Whether something was written, or may have been, that the recorder inside of Python cannot see."""
+    unseen = any(reason.code == "unseen-writer" for reason in recorded.unmeasured)
+    return unseen or any(text.startswith(CHILD_STARTED) for text in recorded.notes)
+
+
+def _without_strace(host: Host, inside: Recorded | None, error: ToolMissing) -> Recorded:
+    """What can be said where strace would be needed: what the other recorder saw, if that was all; else nothing."""
+    if inside is not None:
+        reasons = (
+            replace(each, next=error.next) if each.code == "unseen-writer" else each for each in inside.unmeasured
+        )
+        return replace(inside, unmeasured=tuple(reasons))
     description = host.description
-    _check_stop(description)
-    first = _recorded(host)
-    trace = t.Trace(root=first.root, base=first.base, ops=first.ops, threads=first.threads)
+    empty = t.Trace(root=host.root, base=base_tree(), ops=())
+    reference = Reference(kind=description["kind"], trace=empty, has_check=description["has_check"])
+    reason = UnmeasuredReason(code="tool-missing", detail=f"{error.text}.", next=error.next)
+    return Recorded(reference=reference, unmeasured=(reason,), recorder="strace")
+
+
+def _twice(host: Host, *, traced: bool) -> Recorded:
+    description = host.description
+    first = _recorded(host, traced=traced)
+    whole = t.Trace(root=first.root, base=first.base, ops=first.ops, threads=first.threads)
+    trace = replace(whole, ops=_up_to(first.ops, description["stop_after_acks"]))
     reference = Reference(
         kind=description["kind"],
         trace=trace,
@@ -69,7 +118,7 @@ def record_twice(host: Host) -> Recorded:
         rebuilt=tuple(description["rebuilt"]),
     )
     reasons = [*_unfit(first, description), *_outside(first)]
-    differing = replay_proof(trace, first.last, description["rebuilt"])
+    differing = replay_proof(whole, first.last, description["rebuilt"])
     controls = [Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))]
     hidden = tuple(text for text in first.unseen if not text.startswith(CHILD_STARTED))
     if differing:
@@ -77,7 +126,7 @@ def record_twice(host: Host) -> Recorded:
     elif hidden:  # the ends agree, but a crash in between may show what no op explains
         reasons.append(_unseen(hidden, ()))
     if not any(reason.code == "empty-trace" for reason in reasons):
-        difference = _difference(first, _recorded(host))
+        difference = _difference(first, _recorded(host, traced=traced))
         controls.append(Control(control="runs-agree", passed=not difference, detail=difference))
         if difference:
             reasons.append(_runs_differ(difference))
@@ -88,7 +137,17 @@ def record_twice(host: Host) -> Recorded:
         controls=tuple(controls),
         unmeasured=tuple(reasons),
         notes=notes,
+        recorder="strace" if traced else "python",
+        raw=first,
     )
+
+
+def _up_to(ops: tuple[t.Op, ...], acks: int | None) -> tuple[t.Op, ...]:
+    """The ops up to the last ack that is wanted: a program that is watched from outside dies a little later."""
+    if acks is None:
+        return ops
+    last = [op.n for op in ops if isinstance(op, t.Ack)][acks - 1 : acks]
+    return ops[: last[0]] if last else ops
 
 
 def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
@@ -97,7 +156,7 @@ def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
     ``empty`` and ``last`` are first steps of the recovery on the first and the last directory.
     """
     reference, controls, reasons = recorded.reference, list(recorded.controls), list(recorded.unmeasured)
-    if reference.kind == "Subject":
+    if reference.program:
         return recorded
     nothing: dict[str, Any] = (
         {"value": (empty.value or {})["value"]} if empty.how == "returned" else {"error": empty.error.split(":")[0]}
@@ -135,11 +194,13 @@ def _saved(reference: Reference) -> Any:
     return calls[-1] if calls else None
 
 
-def _recorded(host: Host) -> RawRecording:
+def _recorded(host: Host, *, traced: bool) -> RawRecording:
     """One run that ended as it should. Raises UsageError where it did not."""
     description = host.description
     limit_s = description["timeout_s"] * RECORDED_RUN_FACTOR
-    recording = host.record(timeout_s=limit_s)
+    recording = host.record(traced=traced, timeout_s=limit_s)
+    if recording.mapped:
+        recording = _held(host, limit_s)
     stopped = description["stop_after_acks"] is not None and recording.how == "signal"
     if recording.how == "hang":
         return recording
@@ -148,9 +209,22 @@ def _recorded(host: Host) -> RawRecording:
     value = recording.value or {}
     if "usage" in value:
         raise UsageError(value["usage"])
+    if "view_failed" in value:
+        text = f"view failed without any crash: {value['view_failed']}"
+        raise UsageError(text)
     if value.get("check") is not None:
         text = f"check failed without any crash: {value['check']['text']}. Mend the check or the program first."
         raise UsageError(text)
+    return recording
+
+
+def _held(host: Host, limit_s: float) -> RawRecording:
+    """The run once more, every call held for a while: what was stored into mapped files is looked at meanwhile."""
+    hold_us = HOLD_US
+    while (
+        recording := host.record(traced=True, hold_us=hold_us, timeout_s=limit_s)
+    ).late and hold_us < LONGEST_HOLD_US:
+        hold_us *= 2
     return recording
 
 
@@ -161,7 +235,7 @@ def _check_stop(description: dict[str, Any]) -> None:
     if acks < 1:
         text = f"stop_after_acks is {acks}; expected a number from 1 on"
         raise UsageError(text)
-    if description["kind"] == "Subject" and not description["has_check"]:
+    if description["kind"] in PROGRAMS and not description["has_check"]:
         text = "stop_after_acks cuts the run before its end, so there is no end to compare: pass check=… as well"
         raise UsageError(text)
 
@@ -175,7 +249,7 @@ def _failed(recording: RawRecording, kind: str) -> str:
         calls = sum(isinstance(op, t.Call) for op in recording.ops)
         when = f"on call {calls} of {what}, before any crash" if calls else f"in {what}, before any crash"
         text = f"the uncrashed run raised {recording.error}, {when}{where}."
-        if kind != "Subject" and recording.error.startswith(("TypeError", "AttributeError")):
+        if kind not in PROGRAMS and recording.error.startswith(("TypeError", "AttributeError")):
             text += (
                 f" {what} is called as {what}(dir, value); if your function takes (value, path): "
                 f'{what}=lambda dir, value: {what}_checkpoint(value, dir / "checkpoint.json").'
@@ -198,7 +272,7 @@ def _unfit(recording: RawRecording, description: dict[str, Any]) -> list[Unmeasu
         text = f"nothing was written under lab.dir{where}."
         advice = 'Put its path under lab.dir, or its variable into env={"APP_HOME": "{dir}"}.'
         return [UnmeasuredReason(code="empty-trace", detail=text, next=advice)]
-    if not any(isinstance(op, (t.Ack, t.Effect)) for op in recording.ops) and description["kind"] != "Subject":
+    if not any(isinstance(op, (t.Ack, t.Effect)) for op in recording.ops) and description["kind"] not in PROGRAMS:
         return [
             UnmeasuredReason(code="no-ack", detail="nothing was ever acked.", next="Give the subject values to save.")
         ]
@@ -217,7 +291,7 @@ def _unseen(differing: tuple[str, ...], unseen: tuple[str, ...]) -> UnmeasuredRe
     text = f"{'; '.join(differing[:3])} (traced / real): no op explains it."
     if unseen:
         text += f" Seen by the way: {'; '.join(unseen[:3])}."
-    advice = "This version sees writes of Python code in the recorded process only: not those of children, C or mmap."
+    advice = "The recorder in Python sees only what Python code of that process writes; recorder='strace' sees more."
     return UnmeasuredReason(code="unseen-writer", detail=text, next=advice)
 
 
@@ -258,7 +332,7 @@ def _notes(recording: RawRecording, description: dict[str, Any]) -> tuple[str, .
     if description["stop_after_acks"] is not None and recording.how == "returned":
         notes.append(f"the run ended by itself before its {description['stop_after_acks']} acks (stop_after_acks).")
     acks = sum(isinstance(op, t.Ack) for op in recording.ops)
-    if acks and description["kind"] == "Subject" and not description["has_check"]:
+    if acks and description["kind"] in PROGRAMS and not description["has_check"]:
         notes.append(f"{acks} acks were told and not checked, only the end was: give check=… to compare lab.acked.")
     if recording.left:
         notes.append(f"the uncrashed run left processes running, which were ended: {', '.join(recording.left[:3])}")

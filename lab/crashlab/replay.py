@@ -99,7 +99,9 @@ def _report(
     return model.Report(
         verdict="consistent" if verdict == "refused" else verdict,
         subject=model.SubjectInfo(**{key: subject.get(key, "") for key in ("name", "kind", "source")}),
-        settings=resolve(faults=state.fault, profile=state.profile or None, only=state.id).shown(recovery="isolated"),
+        settings=resolve(faults=state.fault, profile=state.profile or None, only=state.id).shown(
+            recovery="isolated", recorder=earlier.get("settings", {}).get("recorder", "python")
+        ),
         versions=versions(),
         faults=(model.FaultCount(fault=state.fault, points=1, states=1, distinct=1, judged=1, **counts),),
         findings=tuple(findings),

@@ -43,10 +43,10 @@ OWN_PROCESS_EVERY = 16
 
 def request(state: CrashState, reference: Reference, *, timeout_s: float, together: bool = False) -> dict[str, Any]:
     """What a worker is asked for one state: all steps, each in its own process unless ``together``."""
-    steps = ["first", "second"] if reference.kind == "Subject" else ["first", "second", "third"]
+    steps = ["first", "second"] if reference.program else ["first", "second", "third"]
     nothing = reference.nothing.get("error")
     forms: list[dict[str, Any]] = [{"step": step, "nothing": nothing} for step in steps]
-    if together and reference.kind == "Subject":
+    if together and reference.program:
         forms = [{"step": "first", "nothing": nothing, "again": True}]
     return {**addressed(state, reference), "steps": forms, "timeout_s": timeout_s}
 
@@ -171,7 +171,7 @@ class Round:
 
     def _alone(self, doubtful: list[CrashState], *, hidden: bool) -> Iterator[dict[str, Any]]:
         """Requests in processes of their own: for the doubtful states, or where much is hidden for all."""
-        if self._reference.kind != "Subject":
+        if not self._reference.program:
             return
         for state in self._judged_together() if hidden else iter(doubtful):
             yield self._request(state, together=False)

@@ -21,7 +21,7 @@ from crashlab.subject import DEFAULT_POLICY, Budget, Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RECORDERS = ("auto", "python")
+RECORDERS = ("auto", "python", "strace")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Asked:
         """The profiles as a list that :func:`crashlab.crash.profiles.parse_profiles` reads."""
         return ",".join(str(profile) for profile in self.profiles)
 
-    def shown(self, *, recovery: str) -> Settings:
+    def shown(self, *, recovery: str, recorder: str) -> Settings:
         """The settings as the report holds them."""
         return Settings(
             faults=tuple(str(fault) for fault in self.faults),
@@ -83,7 +83,7 @@ class Asked:
             policy={fault.name: dataclasses.asdict(self.policy_of(fault.name)) for fault in self.faults},
             budget=dataclasses.asdict(self.budget),
             seed=self.seed,
-            recorder="python",
+            recorder=recorder,
             recovery=recovery,
         )
 
@@ -121,7 +121,7 @@ def resolve(**options: Unpack[Options]) -> Asked:
             text = f"policy for {name!r}: expected a Policy for one of the faults {[str(each) for each in requests]}"
             raise UsageError(text)
     if recorder is not None and recorder not in RECORDERS:
-        text = f"recorder {recorder!r} is not built; this version knows {', '.join(RECORDERS)}"
+        text = f"unknown recorder {recorder!r}; known: {', '.join(RECORDERS)}"
         raise UsageError(text)
     if disk is not None and only is not None:
         text = "a real disk shows what it will, so one state cannot be asked of it: leave out only, or the disk"

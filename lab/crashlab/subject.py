@@ -1,10 +1,11 @@
 """What a user writes: a subject, and what is demanded of it.
 
-A subject says how to run the code under test and how that code recovers. Three kinds:
+A subject says how to run the code under test and how that code recovers. Four kinds:
 
 * :class:`Store` keeps one value: ``save`` and ``load``.
 * :class:`Log` keeps a growing list: ``append`` and ``load``.
 * :class:`Subject` is a whole program: ``run`` and ``resume``.
+* :class:`Commands` is a whole program in any language: the commands that start and resume it.
 
 All are frozen dataclasses; nothing is subclassed. Any callable may be ``async def``. Callables run
 in fresh processes, so they travel by import path where they have one, else by cloudpickle.
@@ -107,7 +108,40 @@ class Subject(_Common):
     kind = "Subject"
 
 
-AnySubject = Store | Log | Subject
+Command = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Commands(_Common):
+    """A program in any language, described by its commands. ``resume`` defaults to ``start``.
+
+    A string goes to ``sh -c``; a list is executed as it is. ``{dir}``, ``{tmp}`` and ``{home}`` are filled in,
+    quoted in a string. The current directory is that of the check. ``resume`` has resumed where it exits
+    with 0; another exit with text on standard error is a refusal, silence or a signal is not.
+
+    ``view`` is a command whose output is the end of the program; without it the files in ``{dir}`` are.
+    ``check`` is a command that exits with 0 where all is right and with 1 where it is not.
+
+    The program tells the lab what it does by lines in the file ``$CRASHLAB_EVENTS``, each appended in one
+    write: ``effect mail key=order-7 to=ada``, ``ack 3``, ``save-point A``, ``unknown mail key=order-7``.
+    Recording needs strace, so Linux.
+
+    >>> Commands("node agent.js {dir}", "node agent.js {dir} --resume", view="cat {dir}/answer.json").kind
+    'Commands'
+    """
+
+    start: Command
+    resume: Command | None = None
+    check: Command | None = field(default=None, kw_only=True)
+    view: Command | None = field(default=None, kw_only=True)  # type: ignore[assignment]  # a command in the place of a callable
+
+    kind = "Commands"
+
+
+AnySubject = Store | Log | Subject | Commands
+
+PROGRAMS = ("Subject", "Commands")
+"""Kinds of subjects with an end."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from crashlab import directory
 from crashlab import trace as t
 from crashlab.errors import UsageError, Violation
 from crashlab.report.model import KINDS
-from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Log, Store, Subject
+from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Commands, Log, Store, Subject
 from crashlab.tree import describe as describe_node
 from crashlab.values import canonical, encode
 
@@ -63,23 +63,33 @@ async def _finish(awaitable: Any) -> Any:
 
 def describe(subject: AnySubject) -> dict[str, Any]:
     """What the judge needs to know of a subject without importing it."""
-    first = subject.run if isinstance(subject, Subject) else subject.load
-    code = getattr(first, "__code__", None)
     return {
         "kind": subject.kind,
         "name": subject.name,
-        "source": f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else "",
+        "source": _source(subject),
         "env": dict(subject.env),
         "timeout_s": subject.timeout_s,
         "rebuilt": list(subject.rebuilt),
         "outside": list(subject.outside),
         "stop_after_acks": subject.stop_after_acks,
         "atomic": isinstance(subject, Log) and subject.atomic,
-        "has_check": isinstance(subject, Subject) and subject.check is not None,
+        "has_check": isinstance(subject, (Subject, Commands)) and subject.check is not None,
     }
 
 
-def record(subject: AnySubject, lab: Lab, sink: Sink) -> dict[str, Any]:
+def _source(subject: AnySubject) -> str:
+    """Where it is written: the line of its first callable, or the command that starts it."""
+    if isinstance(subject, Commands):
+        from crashlab.program import filled, shown  # noqa: PLC0415 - loads subprocess, before any fork
+
+        filled(subject.start, "/")  # one that is none is told at once
+        return shown(subject.start)
+    first = subject.run if isinstance(subject, Subject) else subject.load
+    code = getattr(first, "__code__", None)
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
+
+
+def record(subject: Store | Log | Subject, lab: Lab, sink: Sink) -> dict[str, Any]:
     """The uncrashed workload. Returns ``{"end": form}``; what the subject raises passes through."""
     with _Calls() as call:
         if isinstance(subject, Subject):
@@ -109,6 +119,10 @@ def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, An
     that is ``again``, and may be ``{"error": text}``.
     """
     place = {"dir": os.fspath(lab.dir)}
+    if isinstance(subject, Commands):
+        from crashlab import program  # noqa: PLC0415 - only these subjects need it
+
+        return program.resume(subject, lab, step) | place
     with _Calls() as call:
         if isinstance(subject, Subject):
             resumed = _resume(call, subject, lab)
@@ -162,7 +176,7 @@ def _values(subject: Store | Log) -> list[Any]:
     return list(DEFAULT_VALUES if isinstance(subject, Store) else DEFAULT_BATCHES)
 
 
-def _view(subject: AnySubject, value: Any) -> Any:
+def _view(subject: Store | Log | Subject, value: Any) -> Any:
     return value if subject.view is None else subject.view(value)
 
 

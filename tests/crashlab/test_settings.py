@@ -70,7 +70,7 @@ def test_what_means_nothing_is_refused(arguments: dict[str, object], message: st
 def test_a_budget_of_ones_own() -> None:
     """A Budget passes through; its shape is in the report's settings."""
     asked = resolve(budget=Budget(states=7), jobs=1)
-    assert asked.shown(recovery="isolated").budget["states"] == 7
+    assert asked.shown(recovery="isolated", recorder="python").budget["states"] == 7
 
 
 def test_a_misspelt_argument_is_refused() -> None:

@@ -31,10 +31,12 @@ from crashlab import workload
 from crashlab.lab import Lab
 from crashlab.live.kill import KillGate
 from crashlab.recover import travel, wire
+from crashlab.subject import Commands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from crashlab.lab import Sink
     from crashlab.live.on_disk import DiskGate
     from crashlab.subject import AnySubject
 
@@ -50,7 +52,9 @@ class Job:
 
     ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, and ``disk`` the control
     socket of a real disk below the root and a seed, or None; ``effects`` are those of the outside
-    world's record so far.
+    world's record so far. ``traced`` watches the recorded run from outside, by its system calls, and
+    ``hold_us`` holds each call, to see stores into mapped files; ``kill_call`` is where it dies for real. A Python run that is watched so tells
+    its ``events`` through that file.
     """
 
     step: dict[str, Any] | None = None
@@ -62,13 +66,18 @@ class Job:
     stop_after_acks: int | None = None
     numbers: Sequence[Sequence[int]] = ()
     outside: Sequence[str] = ()
+    traced: bool = False
+    hold_us: int = 0
+    kill_call: Sequence[Any] | None = None
+    rebuilt: Sequence[str] = ()
+    events: str = ""
 
 
 class Prepared:
     """What every process of one nursery needs, made before the fork: each page touched after it is copied."""
 
-    def __init__(self, subject: AnySubject, root: str, writing: int) -> None:
-        self.subject = subject
+    def __init__(self, subject: AnySubject, root: str, writing: int, form: Mapping[str, Any]) -> None:
+        self.subject, self.form = subject, form
         self.root = root
         self.directory = Path(root, "dir")
         hash(self.directory)  # a path makes its parts and text when first asked
@@ -119,6 +128,10 @@ class Pipe:
 
 def run(prepared: Prepared, job: Job) -> NoReturn:
     """Do the job, tell the end of it, and end this process as an interpreter would."""
+    if job.step is None and (job.traced or isinstance(prepared.subject, Commands)):
+        from crashlab.recover import traced  # noqa: PLC0415 - only these runs need it
+
+        traced.run(prepared, job)
     if job.step is None:
         _run_recorded(prepared, job)
     step, pipe = job.step, prepared.pipe
@@ -143,6 +156,8 @@ def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
 def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
+    if job.events:
+        _run_told(prepared, job)
     pipe = prepared.pipe
     gate: KillGate | DiskGate | None = None if job.kill is None else KillGate(*job.kill)
     emit = pipe.op
@@ -157,13 +172,30 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    code = _answer(pipe, lambda: workload.record(prepared.subject, lab, sink))
+    subject = prepared.subject
+    assert not isinstance(subject, Commands), "a command is watched from outside"
+    code = _answer(pipe, lambda: workload.record(subject, lab, sink))
     _finish()
     if gate is not None:
         gate.end()
     watched = RECORDER.stop()
     told = {"outside_writes": watched.outside_writes, "unseen": watched.unseen, "threads": watched.threads}
     pipe.line({"watched": told, "modules": sorted(sys.modules.keys() - modules)})
+    os._exit(code)
+
+
+def _run_told(prepared: Prepared, job: Job) -> NoReturn:
+    """The recorded run where another process watches: this one only writes down its events."""
+    from crashlab.recover.traced import EventLines  # noqa: PLC0415 - only these runs need it
+
+    lines = EventLines(job.events)
+    sink: Sink = lines if job.stop_after_acks is None else workload.stop_after(lines, job.stop_after_acks)
+    lab = Lab(prepared.directory, sink)
+    subject, modules = prepared.subject, frozenset(sys.modules)
+    assert not isinstance(subject, Commands), "a command is no Python process"
+    code = _answer(prepared.pipe, lambda: workload.record(subject, lab, sink))
+    _finish()
+    prepared.pipe.line({"watched": {}, "modules": sorted(sys.modules.keys() - modules)})
     os._exit(code)
 
 
@@ -192,11 +224,12 @@ def _answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
 
 def _exit(pipe: Pipe, error: SystemExit) -> int:
     """What Python makes of SystemExit: a number is the exit code, a text goes to standard error."""
+    told = getattr(error, "told", "")  # of a command that ended so
     code = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
     message = "" if error.code is None or isinstance(error.code, int) else str(error.code)
     if message:
         sys.stderr.write(f"{message}\n")
-    pipe.line({"exit": {"code": code & 0xFF, "message": message[:TEXT_LIMIT_BYTES]}})
+    pipe.line({"exit": {"code": code & 0xFF, "message": message[:TEXT_LIMIT_BYTES], "told": told}})
     return code & 0xFF
 
 
@@ -246,12 +279,12 @@ def main() -> NoReturn:
     os.dup2(output if isinstance(output, int) else os.open(output, os.O_WRONLY | os.O_APPEND), 1)
     sys.path[:] = request["sys_path"]
     job = Job(**request["job"])
-    if job.step is None:
+    if job.step is None and not job.events:
         from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
         RECORDER.install()
     subject = travel.unpack(request["subject"])
-    prepared = Prepared(subject, request["root"], pipe.descriptor)
+    prepared = Prepared(subject, request["root"], pipe.descriptor, request["subject"])
     pipe.line({"ready": True})
     run(prepared, job)
 

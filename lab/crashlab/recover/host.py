@@ -26,6 +26,7 @@ from crashlab.recover import travel
 from crashlab.recover.crew import Crew
 from crashlab.recover.start import start_keeper
 from crashlab.recover.wire import Channel, Message
+from crashlab.subject import Commands
 from crashlab.tree import Tree
 
 if TYPE_CHECKING:
@@ -92,12 +93,22 @@ class Host:
     # --- what a caller asks --------------------------------------------------------------------
 
     def record(
-        self, *, kill: tuple[int, int] | None = None, disk: Mapping[str, Any] | None = None, timeout_s: float
+        self,
+        *,
+        kill: tuple[int, int] | None = None,
+        disk: Mapping[str, Any] | None = None,
+        traced: bool = False,
+        hold_us: int = 0,
+        kill_call: tuple[str, int] | None = None,
+        timeout_s: float,
     ) -> RawRecording:
         """Run the workload once under the recorder, on an empty place.
 
         ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``. ``disk``
         puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
+        ``traced`` watches it by its system calls, as the run of a Commands always is; ``hold_us`` holds
+        each of them, to see stores into mapped files; ``kill_call=(name, number)`` ends it by SIGKILL when it
+        makes that call for so many times.
         """
         self._one_at_a_time()
         if self._recorder is None:
@@ -105,6 +116,11 @@ class Host:
         request = {
             "kill": kill,
             "disk": disk,
+            "traced": traced,
+            "hold_us": hold_us,
+            "kill_call": kill_call,
+            "rebuilt": self.description["rebuilt"],
+            "view": self.description["kind"] == Commands.kind,
             "timeout_s": timeout_s,
             "stop_after_acks": self.description["stop_after_acks"],
             "outside": self.description["outside"],
@@ -321,5 +337,9 @@ class Host:
 
 def _raw(root: str, base: Tree, ops: list[t.Op], done: Message) -> RawRecording:
     fields: dict[str, Any] = {name: tuple(done[name]) for name in ("outside_writes", "unseen", "modules", "left")}
-    fields |= {name: done[name] for name in ("how", "value", "error", "traceback", "stdout", "stderr", "threads")}
+    fields["origins"] = tuple((pid, name, number) for pid, name, number in done["origins"])
+    fields |= {
+        name: done[name]
+        for name in ("how", "value", "error", "traceback", "stdout", "stderr", "threads", "mapped", "late", "first")
+    }
     return RawRecording(root=root, base=base, ops=tuple(ops), last=Tree.from_json(done["last"]), **fields)

@@ -65,6 +65,7 @@ class Server:
         self._role = role
         self._root = root
         self._subject: AnySubject | None = None
+        self._form: Mapping[str, Any] = {}
         self._trace: t.Trace | None = None
         self._expected: Any = None
 
@@ -86,7 +87,8 @@ class Server:
 
             RECORDER.install()
         try:
-            self._subject = travel.unpack(request["subject"])
+            self._form = request["subject"]
+            self._subject = travel.unpack(self._form)
             description = workload.describe(self._subject)
         except UsageError as error:
             return {"usage": str(error)}
@@ -120,7 +122,7 @@ class Server:
         assert subject is not None, "the main process asks for a fork after an import"
 
         def launch_for(writing: int, _output: Output, link: socket.socket) -> Launch:
-            return forking_launch(child.Prepared(subject, self._root, writing), link)
+            return forking_launch(child.Prepared(subject, self._root, writing, self._form), link)
 
         setting = worker.Setting(root=self._root, launch_for=launch_for, trace=self._trace, expected=self._expected)
         worker.work(connection, setting)

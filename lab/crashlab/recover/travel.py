@@ -24,13 +24,14 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 from crashlab.errors import UsageError
-from crashlab.subject import AnySubject, Log, Store, Subject
+from crashlab.subject import AnySubject, Commands, Log, Store, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
 _LAB_PATH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SUBJECTS = (Store, Log, Subject, Commands)
 importing = False
 """Whether this process is importing a subject right now: a check started meanwhile would never end."""
 
@@ -103,9 +104,9 @@ def unpack(form: Mapping[str, Any]) -> AnySubject:
 
 
 def _demand_subject(value: Any, name: str) -> AnySubject:
-    if isinstance(value, (Store, Log, Subject)):
+    if isinstance(value, SUBJECTS):
         return value
-    text = f"{name} is {_shown(value)}, not a Store, a Log or a Subject"
+    text = f"{name} is {_shown(value)}, not a Store, Log, Subject or Commands"
     raise UsageError(text)
 
 
@@ -144,7 +145,7 @@ def _imported(path: str) -> Any:
 
 def _no_attribute(value: Any, done: str, part: str) -> str:
     names = [each for each in dir(value) if not each.startswith("__")]
-    subjects = [each for each in names if isinstance(getattr(value, each, None), (Store, Log, Subject))]
+    subjects = [each for each in names if isinstance(getattr(value, each, None), SUBJECTS)]
     import difflib  # noqa: PLC0415 - every process of the subject would carry it
 
     close = difflib.get_close_matches(part, names, n=3)

@@ -197,7 +197,7 @@ class _Follower:
                 self._ended.error = f"{told['type']}: {told['message']}".removesuffix(": ")
             elif "exit" in message:
                 told = message["exit"]["message"]
-                self._ended.error = f"SystemExit: {told}" if told else ""
+                self._ended.error = message["exit"]["told"] or (f"SystemExit: {told}" if told else "")
             elif "watched" in message:
                 self._ended.watched, self._ended.modules = message["watched"], message["modules"]
             elif "pid" in message:

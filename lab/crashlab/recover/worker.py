@@ -16,7 +16,7 @@ import gc
 import os
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from crashlab import directory
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 
 OPS_PER_FRAME = 256
 FRAME_CHARACTERS = 1 << 20
+NOTHING_TOLD: dict[str, Any] = {
+    "outside_writes": (),
+    "unseen": (),
+    "threads": 1,
+    "mapped": False,
+    "late": False,
+    "origins": (),
+    "first": 0,
+}
+"""What a recorded run that died tells beside its ops."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,14 +132,19 @@ class Worker:
             stop_after_acks=request["stop_after_acks"],
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
+            traced=request["traced"],
+            hold_us=request["hold_us"],
+            kill_call=request["kill_call"],
+            rebuilt=tuple(request["rebuilt"]),
         )
         waiting: list[Message] = []
-
+        told_outside: list[Message] = []
         size = 0
 
         def take(op: Message) -> None:
             nonlocal size
             waiting.append(op)
+            told_outside.extend([op] if op["op"] in (t.Effect.KIND, t.Ack.KIND) else [])
             size += len(op["data"]["base64"]) if op["op"] == t.Write.KIND else 0
             if len(waiting) >= OPS_PER_FRAME or size >= FRAME_CHARACTERS:
                 wire.send(self._control, {"ops": waiting})
@@ -138,11 +153,21 @@ class Worker:
 
         ended = self._step(job, request["timeout_s"], take, limit_bytes=wire.FRAME_LIMIT_BYTES)
         wire.send(self._control, {"ops": waiting})
-        told = {"outside_writes": (), "unseen": (), "threads": 1, **ended.watched}
+        told = {**NOTHING_TOLD, **ended.watched}
         last = directory.read(self._root).to_json()
+        if request["view"] and ended.how == "returned":
+            ended = self._viewed(ended, told_outside, request["timeout_s"])
         if on_disk is not None:
             place.take_off(self._root)
         wire.send(self._control, {"done": {**ended.form(), **told, "modules": ended.modules, "last": last}})
+
+    def _viewed(self, ended: Ended, told: list[Message], timeout_s: float) -> Ended:
+        """The end of a program that was watched from outside; a view may write, so the tree has been read by now."""
+        effects = [op for op in told if op["op"] == t.Effect.KIND]
+        acked = [op.get("value") for op in told if op["op"] == t.Ack.KIND]
+        job = Job(step={"step": "view"}, effects=effects, acked=acked)
+        viewed = self._step(job, timeout_s, lambda _: None, limit_bytes=wire.LINE_LIMIT_BYTES)
+        return replace(viewed, watched=ended.watched, modules=ended.modules, left=(*ended.left, *viewed.left))
 
     # --- recovering ----------------------------------------------------------------------------
 

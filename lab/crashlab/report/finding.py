@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from crashlab.report.page import LABEL_WIDTH, Page, count
+from crashlab.subject import PROGRAMS
 from crashlab.values import shown
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     from crashlab.report.model import DiskLine, Finding, Observed, OpLine, SubjectInfo
     from crashlab.report.page import Part
 
-SHAPES: dict[str, str] = {"Store": "Store(save, load)", "Log": "Log(append, load)", "Subject": "Subject(run)"}
+SHAPES: dict[str, str] = {
+    "Store": "Store(save, load)",
+    "Log": "Log(append, load)",
+    "Subject": "Subject(run)",
+    "Commands": "Commands",
+}
 _OPS_AT_MOST, _OPS_BEFORE_A_NOTE = 24, 2
 _DISK_AT_MOST, _EFFECTS_AT_MOST, _RIGHT_EFFECTS_AT_MOST, _SAME_AT_MOST, _OUTPUT_LINES = 10, 8, 3, 6, 6
 _VALUE_CHARACTERS = 120
@@ -175,13 +181,13 @@ def _without_traceback(observed: Observed) -> str:
 
 def observed_words(observed: Observed, kind: str) -> str:
     """What recovery did, as a sentence: ``load() raised JSONDecodeError: …``."""
-    who = ("resume" if kind == "Subject" else "load()") + _AGAIN.get(observed.step, "")
+    who = ("resume" if kind in PROGRAMS else "load()") + _AGAIN.get(observed.step, "")
     error = f": {observed.error}" if observed.error else ""
     match observed.how:
         case "returned":
             value = (
                 ""
-                if observed.value is None and kind == "Subject"
+                if observed.value is None and kind in PROGRAMS
                 else f" {shown(observed.value, limit=_VALUE_CHARACTERS)}"
             )
             return f"{who} returned{value}{error}"

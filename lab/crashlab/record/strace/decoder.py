@@ -47,12 +47,14 @@ class Decoder:
         directory: str,
         umask: int,
         outside: Sequence[str] = (),
+        rebuilt: Sequence[str] = (),
         events: Events | None = None,
         events_path: str = "",
         delay_ns: int = 0,
     ) -> None:
         self.mirror = mirror
         self.places = Places(mirror.root, outside)
+        self.rebuilt = tuple(rebuilt)
         self.processes: dict[int, Process] = {}
         self.outside_writes: dict[str, None] = {}
         self.unseen: dict[str, None] = {}

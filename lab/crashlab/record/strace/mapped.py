@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.record.proof import is_rebuilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +105,8 @@ def _mmap(decoder: Decoder, process: Process, call: Call) -> None:
     if description is None or description.node is None or "O_RDWR" not in description.flags:
         return
     path, fd = description.path, call.number(4)
+    if is_rebuilt(path, decoder.rebuilt):
+        return
     if not decoder.delay_ns:
         if writable:
             decoder.mapped = True

@@ -86,6 +86,7 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
     emit: Callable[[t.Op], None],
     events_path: str = "",
     outside: Sequence[str] = (),
+    rebuilt: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     streams: Mapping[str, Any] | None = None,
@@ -115,6 +116,7 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
         directory=where,
         umask=_umask(),
         outside=outside,
+        rebuilt=rebuilt,
         events=events.Events() if events_path else None,
         events_path=events_path,
         delay_ns=hold_us * 1000,
@@ -125,7 +127,7 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
     try:
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         command = [tool.path, *_options(tool, writing, hold_us=hold_us, kill=kill), "--", *launch]
-        process = subprocess.Popen(  # noqa: S603 - the program that the caller wants to be watched
+        process = subprocess.Popen(
             command, env=env, cwd=where, pass_fds=pass_fds, preexec_fn=_dies_with(os.getpid()), **(streams or {})
         )
         run = _Run(process, reading, decoder)
@@ -276,7 +278,9 @@ class _Run:
             raise LabError(text)
         watched = Watched(tuple(decoder.outside_writes), tuple(decoder.unseen), decoder.threads)
         result = Finished(end.code, end.signal, watched, mapped=decoder.mapped, left=self._left)
-        return replace(result, origins=tuple(decoder.origins), first=decoder.first or 0, late=decoder.late, counts=decoder.counts)
+        return replace(
+            result, origins=tuple(decoder.origins), first=decoder.first or 0, late=decoder.late, counts=decoder.counts
+        )
 
 
 def _drain(reading: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,8 +48,11 @@ class Recorded:
 def shown(op: t.Op) -> tuple[Any, ...]:
     """The parts of an op that tests compare: all but number, time, thread and source line."""
     left_out = ("op", "n", "time_ns", "thread", "at", "inode")
-    return (op.KIND, *(value for key, value in t.op_to_json(op).items() if key not in left_out and key != "data"),
-            *([op.data] if isinstance(op, t.Write) else []))
+    return (
+        op.KIND,
+        *(value for key, value in t.op_to_json(op).items() if key not in left_out and key != "data"),
+        *([op.data] if isinstance(op, t.Write) else []),
+    )
 
 
 @pytest.fixture
@@ -62,7 +64,9 @@ def run(tmp_path: Path) -> Callable[..., Recorded]:
         pytest.skip(str(missing))
     tries = iter(range(1000))
 
-    def record(program: str | Sequence[str], *, before: Callable[[str], None] | None = None, **options: Any) -> Recorded:
+    def record(
+        program: str | Sequence[str], *, before: Callable[[str], None] | None = None, **options: Any
+    ) -> Recorded:
         root = tmp_path / f"root{next(tries)}"
         (root / "dir").mkdir(parents=True)
         if before is not None:

@@ -1,0 +1,218 @@
+"""The commands of a :class:`crashlab.subject.Commands`: run one, hear what it tells, say how it ended.
+
+A program tells the lab what it does by lines in the file ``$CRASHLAB_EVENTS``. Before a recovery the file
+holds the effects that were done before the crash, so that reading it is asking the outside world. What is
+appended meanwhile are events of the recovery.
+
+An exit code other than 0 becomes the exit code of the step, and a signal its end: so that what a program
+did stands in the report as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shlex
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from crashlab import directory
+from crashlab.errors import UsageError
+from crashlab.events import parse_line
+from crashlab.tree import describe as describe_node
+from crashlab.values import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from crashlab.lab import Lab
+    from crashlab.subject import Command, Commands
+
+EVENTS = "CRASHLAB_EVENTS"
+PLACES = ("dir", "home", "tmp")
+_SHOWN_CHARACTERS = 400
+
+
+class ProgramExit(SystemExit):
+    """A command ended with another exit code than 0. ``told`` says which, for the report."""
+
+    def __init__(self, code: int, told: str) -> None:
+        super().__init__(code)
+        self.told = told
+
+
+def filled(command: Command, root: str) -> list[str]:
+    """The arguments of a command at ``root``. Raises UsageError where there is none.
+
+    >>> filled("cat {dir}/a", "/r o")
+    ['sh', '-c', "cat '/r o/dir'/a"]
+    >>> filled(["cat", "{dir}/a"], "/r o")
+    ['cat', '/r o/dir/a']
+    """
+    places = {name: os.path.join(root, name) for name in PLACES}
+    if isinstance(command, str):
+        parts, places = ["sh", "-c", command], {name: shlex.quote(place) for name, place in places.items()}
+    else:
+        parts = list(command)
+    if not parts or not all(isinstance(part, str) for part in parts) or not parts[-1].strip():
+        text = f"{command!r} is no command; write a text for sh, or a list of words"
+        raise UsageError(text)
+    for name, place in places.items():
+        parts = [part.replace(f"{{{name}}}", place) for part in parts]
+    return parts
+
+
+def events_path(root: str) -> str:
+    """Where this process keeps the events file: beside the root, so that it is no file of the program."""
+    return os.path.join(os.path.dirname(root), f"events-{os.getpid()}")
+
+
+def environment(events: str) -> dict[str, str]:
+    """The variables of a command."""
+    return {**os.environ, EVENTS: events}
+
+
+class EventsFile:
+    """The events file of one step: what is appended to it is told to the lab."""
+
+    def __init__(self, lab: Lab, root: str) -> None:
+        self._lab = lab
+        self.path = events_path(root)
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.writelines(_line(record) for record in lab.records() if record.counted)
+            self._read = file.tell()
+
+    def tell(self) -> None:
+        """Tell the lab what was appended. Raises UsageError for a line that is none."""
+        with open(self.path, "rb") as file:
+            file.seek(self._read)
+            for line in file:
+                self._read += len(line)
+                op_type, fields = parse_line(line)
+                self._lab.told(op_type, fields)
+
+    def with_acks(self, acked: list[Any]) -> None:
+        """Add what was acked before the crash, for a ``check``: a recovery must not read that."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.writelines(json.dumps({"ack": value}) + "\n" for value in acked)
+
+
+def _line(record: Any) -> str:
+    form = {"effect": record.name, **({} if record.key is None else {"key": record.key}), **record.detail}
+    return json.dumps(form) + "\n"
+
+
+@contextlib.contextmanager
+def events_file(lab: Lab, root: str) -> Iterator[EventsFile]:
+    """An events file that is gone afterwards."""
+    file = EventsFile(lab, root)
+    try:
+        yield file
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file.path)
+
+
+def resume(subject: Commands, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
+    """One step of the recovery: ``resume``, then the end, and what ``check`` says.
+
+    ``{"step": "view"}`` does not resume: it is how the end of the recorded run is learned.
+    """
+    root = os.path.dirname(lab.dir)
+    with events_file(lab, root) as events:
+        if step["step"] != "view":
+            _resumed(subject, root, events)
+        result = _end(subject, lab, root) | _checked(subject, lab, root, events)
+        if step.get("again"):
+            result["again"] = _again(subject, lab, root, events)
+        return result
+
+
+def _again(subject: Commands, lab: Lab, root: str, events: EventsFile) -> dict[str, Any]:
+    try:
+        _resumed(subject, root, events)
+    except ProgramExit as error:
+        return {"error": error.told}
+    return _end(subject, lab, root) | _checked(subject, lab, root, events)
+
+
+def _resumed(subject: Commands, root: str, events: EventsFile) -> None:
+    command = subject.start if subject.resume is None else subject.resume
+    try:
+        code = _start(filled(command, root), events.path).wait()
+    finally:
+        events.tell()
+    if code < 0:
+        die_by(-code)
+    if code:
+        raise ProgramExit(code, f"{shown(command)} exited with {code}")
+
+
+def _start(argv: list[str], events: str, **pipes: Any) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=environment(events), **pipes)
+    except OSError as error:
+        text = f"cannot start {argv[0]!r}: {error.strerror}; write the program's path, or a text for sh"
+        raise UsageError(text) from error
+
+
+def die_by(number: int) -> None:
+    """End this process by the signal that ended the program, without a core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.pause()
+
+
+def _end(subject: Commands, lab: Lab, root: str) -> dict[str, Any]:
+    if subject.view is None:
+        tree = directory.read(lab.dir)
+        return {"end": {"$files": {path: describe_node(node) for path, _, node in tree.walk()}}}
+    viewed = _start(filled(subject.view, root), "", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    output, errors = viewed.communicate()
+    if viewed.returncode:
+        told = f"{shown(subject.view)} {_ended(viewed.returncode)}: {_text(errors).strip()[-_SHOWN_CHARACTERS:]}"
+        return {"end": {"$view": told}, "view_failed": told}
+    try:
+        return {"end": encode(output.decode())}
+    except UnicodeDecodeError:
+        return {"end": encode(output)}
+
+
+def _checked(subject: Commands, lab: Lab, root: str, events: EventsFile) -> dict[str, Any]:
+    if subject.check is None:
+        return {}
+    with lab.checking():
+        events.with_acks(lab.acked)
+    asked = _start(filled(subject.check, root), events.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = _text(asked.communicate()[0]).strip()
+    said = output.splitlines()[-1][:_SHOWN_CHARACTERS] if output else ""
+    if asked.returncode == 0:
+        return {"check": None}
+    if asked.returncode == 1:
+        return {"check": {"kind": "diverged", "text": said or f"{shown(subject.check)} exited with 1"}}
+    return {
+        "check": None,
+        "check_error": f"{shown(subject.check)} {_ended(asked.returncode)}" + (f": {said}" if said else ""),
+    }
+
+
+def _ended(code: int) -> str:
+    return f"exited with {code}" if code > 0 else f"was ended by signal {-code}"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def shown(command: Command) -> str:
+    """A command as a person would type it.
+
+    >>> shown(["cat", "a b"])
+    "cat 'a b'"
+    """
+    return command if isinstance(command, str) else shlex.join(command)

@@ -1,0 +1,162 @@
+"""The recorded run of a program that is watched from outside, by its system calls.
+
+This process is the step: it starts the program under strace, decodes what strace tells, and passes the ops
+on through the lab's pipe as the recorder in a Python process does. Of a Python subject the program is a
+fresh interpreter that imports the subject and tells its events through a file, which strace sees as well;
+what it answers comes back through a file in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from crashlab import program
+from crashlab import trace as t
+from crashlab.errors import UsageError
+from crashlab.events import write_line
+from crashlab.record.strace.watching import tracees, watch
+from crashlab.recover import sweep
+from crashlab.recover.wire import BOOTSTRAP
+from crashlab.subject import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from crashlab.record.strace.watching import Finished
+    from crashlab.recover.child import Job, Pipe, Prepared
+
+
+class EventLines:
+    """A sink for a traced Python process: each event is one line of the events file."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def __call__(self, event_type: type[t.Op], **fields: Any) -> None:
+        """Write it down in one write."""
+        os.write(self._descriptor, write_line(event_type, fields))
+
+
+class _Teller:
+    """Passes ops on; kills the program for real once the last ack that is wanted has been told.
+
+    What the program does until the signal reaches it is told as well: it was done.
+    """
+
+    def __init__(self, pipe: Pipe, acks: int | None) -> None:
+        self._pipe, self._acks = pipe, acks
+
+    def __call__(self, op: t.Op) -> None:
+        """One op."""
+        self._pipe.op(op)
+        if self._acks is not None and isinstance(op, t.Ack):
+            self._acks -= 1
+            if self._acks == 0:
+                for tracer in sweep.descendants(os.getpid()):
+                    for pid in tracees(tracer):
+                        sweep.kill(pid)
+
+
+def run(prepared: Prepared, job: Job) -> NoReturn:
+    """Watch the run to its end, tell it, and end this process as the program ended."""
+    events = program.events_path(prepared.root)
+    with open(events, "xb"):
+        pass
+    try:
+        if isinstance(prepared.subject, Commands):
+            finished = _watched_command(prepared, job, prepared.subject, events)
+        else:
+            finished = _watched_python(prepared, job, events)
+    except UsageError as error:
+        prepared.pipe.line({"error": {"type": "UsageError", "message": str(error), "traceback": ""}})
+        os._exit(1)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(events)
+    if finished.code is None:
+        program.die_by(signal.Signals[finished.signal])
+    os._exit(finished.code or 0)
+
+
+def _watched_command(prepared: Prepared, job: Job, subject: Commands, events: str) -> Finished:
+    argv, teller = program.filled(subject.start, prepared.root), _Teller(prepared.pipe, job.stop_after_acks)
+    finished = _watched(prepared, job, argv, events, teller, streams={"stdin": subprocess.DEVNULL})
+    if finished.code == 0:
+        prepared.pipe.line({"result": {}})
+    elif finished.code:
+        told = f"{program.shown(subject.start)} exited with {finished.code}"
+        prepared.pipe.line({"exit": {"code": finished.code, "message": "", "told": told}})
+    prepared.pipe.line({"watched": _told(finished), "modules": []})
+    return finished
+
+
+def _watched_python(prepared: Prepared, job: Job, events: str) -> Finished:
+    """A fresh interpreter that imports the subject; what it answers is passed on when it has ended."""
+    inner, output = dataclasses.replace(job, traced=False, kill=None, events=events), os.dup(1)
+    request = {
+        "subject": prepared.form,
+        "job": vars(inner),
+        "root": prepared.root,
+        "stdout": output,
+        "sys_path": sys.path,
+    }
+    argv = [sys.executable, "-c", BOOTSTRAP, json.dumps(sys.path), "crashlab.recover.child"]
+    with (
+        tempfile.TemporaryFile(dir=os.path.dirname(prepared.root)) as asked,
+        open(os.memfd_create("answers"), "r+b") as answers,
+    ):
+        asked.write(json.dumps(request).encode())
+        asked.seek(0)
+        streams = {"stdin": asked, "stdout": answers}
+        finished = _watched(
+            prepared, job, argv, events, _Teller(prepared.pipe, None), streams=streams, pass_fds=[output]
+        )
+        answers.seek(0)
+        messages = [json.loads(line) for line in answers]
+    for message in messages:
+        if "watched" in message:
+            message["watched"] = _told(finished)
+        if "ready" not in message:
+            prepared.pipe.line(message)
+    if not any("watched" in message for message in messages):  # it died
+        prepared.pipe.line({"watched": _told(finished), "modules": []})
+    return finished
+
+
+def _told(finished: Finished) -> dict[str, Any]:
+    names = ("mapped", "late", "origins", "first")
+    return dataclasses.asdict(finished.watched) | {name: getattr(finished, name) for name in names}
+
+
+def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
+    prepared: Prepared,
+    job: Job,
+    argv: Sequence[str],
+    events: str,
+    teller: _Teller,
+    *,
+    streams: Mapping[str, Any],
+    pass_fds: Sequence[int] = (),
+) -> Finished:
+    return watch(
+        argv,
+        root=prepared.root,
+        numbers={(device, inode): number for device, inode, number in job.numbers},
+        emit=teller,
+        events_path=events,
+        outside=job.outside,
+        rebuilt=job.rebuilt,
+        env=program.environment(events),
+        streams=streams,
+        pass_fds=pass_fds,
+        hold_us=job.hold_us,
+        kill=None if job.kill_call is None else (job.kill_call[0], job.kill_call[1]),
+    )

@@ -1,0 +1,106 @@
+"""Real programs in other languages and over C libraries: the broken ones are found, the good ones left alone.
+
+Each keeps one number and acks each save; afterwards the number must be the last one acked, or the one after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.crashlab.here import needs_strace
+
+from crashlab import Commands, explore
+from crashlab.report.model import Report
+
+PROGRAMS = Path(__file__).parent / "foreign"
+PACKAGES = {"node": "nodejs", "git": "git", "cc": "gcc"}
+POWER, KILL, BOTH = "power", "kill", "kill,power"
+
+pytestmark = needs_strace
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skips with what to install."""
+    missing = shutil.which(program) is None
+    return pytest.mark.skipif(missing, reason=f"{program} is not here: apt install {PACKAGES[program]}")
+
+
+def kept(*program: str, name: str) -> Commands:
+    """A program that is called with ``write`` or ``load`` and its directory."""
+    load = [*program, "load", "{dir}"]
+    check = [sys.executable, str(PROGRAMS / "not_forgotten.py"), *load]
+    return Commands([*program, "write", "{dir}"], load, check=check, name=name, timeout_s=20)
+
+
+def counter(store: str) -> Commands:
+    return kept(sys.executable, str(PROGRAMS / "counter.py"), store, name=store)
+
+
+@pytest.fixture(scope="session")
+def mapped(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The C program, compiled."""
+    binary = tmp_path_factory.mktemp("mapped") / "mapped"
+    subprocess.run(["cc", "-O1", "-o", str(binary), str(PROGRAMS / "mapped.c")], check=True)
+    return str(binary)
+
+
+def tried(subject: Commands, tmp_path: Path, faults: str) -> Report:
+    report = explore(subject, faults=faults, budget="brief", out=tmp_path)
+    assert report.unmeasured == (), report
+    assert report.settings.recorder == "strace"
+    return report
+
+
+def found(subject: Commands, tmp_path: Path, faults: str) -> set[str]:
+    report = tried(subject, tmp_path, faults)
+    assert report.verdict == "violation", report
+    return {finding.fault for finding in report.findings}
+
+
+@needs("node")
+def test_a_node_script_that_renames_without_fsync_is_found(tmp_path: Path) -> None:
+    """It survives every kill and no power loss."""
+    script = kept("node", str(PROGRAMS / "rename.js"), name="rename.js")
+    assert tried(script, tmp_path, KILL).verdict == "consistent"
+    assert found(script, tmp_path, POWER) == {"power"}
+
+
+def test_a_shell_script_that_appends_is_found_under_both_faults(tmp_path: Path) -> None:
+    """Its last line may be cut, and may be gone."""
+    assert found(kept("sh", str(PROGRAMS / "append.sh"), name="append.sh"), tmp_path, BOTH) == {"kill", "power"}
+
+
+@pytest.mark.parametrize("store", ["sqlite-off", "sqlite-full"])
+def test_sqlite_that_does_not_sync_enough_is_found(tmp_path: Path, store: str) -> None:
+    """OFF syncs nothing; FULL with a rollback journal does not sync the directory after the journal is deleted."""
+    assert found(counter(store), tmp_path, POWER) == {"power"}
+
+
+@pytest.mark.parametrize("store", ["pickle", "dbm", "shelve", "tinydb"])
+def test_stores_that_overwrite_in_place_are_found(tmp_path: Path, store: str) -> None:
+    """Of the standard library and beyond."""
+    assert "kill" in found(counter(store), tmp_path, BOTH)
+
+
+@pytest.mark.parametrize("store", ["sqlite-wal", "sqlite-extra", "lmdb", "atomicwrites"])
+def test_stores_that_do_it_right_are_left_alone(tmp_path: Path, store: str) -> None:
+    """No false alarm under a kill or a power loss."""
+    report = tried(counter(store), tmp_path, BOTH)
+    assert report.verdict == "consistent", report
+
+
+@needs("git")
+def test_git_that_syncs_everything_is_left_alone(tmp_path: Path) -> None:
+    """Objects and refs with core.fsync=all."""
+    report = tried(kept("sh", str(PROGRAMS / "refs.sh"), name="refs.sh"), tmp_path, BOTH)
+    assert report.verdict == "consistent", report
+
+
+@needs("cc")
+def test_a_c_program_that_changes_a_mapped_file_in_place_is_found(tmp_path: Path, mapped: str) -> None:
+    """Half of the new pages are there, and half of the old ones."""
+    assert found(kept(mapped, name="mapped"), tmp_path, BOTH) == {"kill", "power"}
