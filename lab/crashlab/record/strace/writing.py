@@ -106,7 +106,7 @@ def _move(
         source.position += size
     if target is None or not size:
         return
-    if target.node is None:
+    if target.node is None or target.node.kind != "file":
         if target_at[1] is None:
             target.position += size
         if target.events:
