@@ -5,28 +5,23 @@ Each keeps one number and acks each save; afterwards the number must be the last
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.crashlab.here import needs_strace
 
 from crashlab import Commands, explore
-from crashlab.report.model import Report
+from tests.crashlab.here import needs, needs_strace
+
+if TYPE_CHECKING:
+    from crashlab.report.model import Report
 
 PROGRAMS = Path(__file__).parent / "foreign"
-PACKAGES = {"node": "nodejs", "git": "git", "cc": "gcc"}
 POWER, KILL, BOTH = "power", "kill", "kill,power"
 
 pytestmark = needs_strace
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    """Skips with what to install."""
-    missing = shutil.which(program) is None
-    return pytest.mark.skipif(missing, reason=f"{program} is not here: apt install {PACKAGES[program]}")
 
 
 def kept(*program: str, name: str) -> Commands:

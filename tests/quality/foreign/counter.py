@@ -163,7 +163,7 @@ class Atomic:
         return tuple(json.loads(self.path.read_text())) if self.path.exists() else (0, "")
 
 
-STORES = {
+STORES: dict[str, Any] = {
     "pickle": Plain,
     "sqlite-off": lambda directory: Sqlite(directory, "DELETE", "OFF"),
     "sqlite-full": lambda directory: Sqlite(directory, "DELETE", "FULL"),

@@ -21,12 +21,14 @@ from crashlab.record.strace.watching import watch
 
 TWIN = str(Path(__file__).with_name("twin.py"))
 NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/b", "d/../c", "l", "l/a", "../dir/e"])
-CALLS = st.sampled_from([
-    *("open", "open", "open", "nameless", "name", "dup", "close", "write", "write", "writev", "pwrite", "pwritev"),
-    *("seek", "read", "file", "file", "ftruncate", "truncate", "allocate", "sendfile", "copy", "fsync", "times"),
-    *("chmod", "attribute", "mkfifo", "mkdir", "mkdir", "rmdir", "unlink", "chdir", "rename", "rename", "link"),
-    *("symlink", "symlink"),
-])
+CALLS = st.sampled_from(
+    [
+        *("open", "open", "open", "nameless", "name", "dup", "close", "write", "write", "writev", "pwrite", "pwritev"),
+        *("seek", "read", "file", "file", "ftruncate", "truncate", "allocate", "sendfile", "copy", "fsync", "times"),
+        *("chmod", "attribute", "mkfifo", "mkdir", "mkdir", "rmdir", "unlink", "chdir", "rename", "rename", "link"),
+        *("symlink", "symlink"),
+    ]
+)
 STEPS = st.lists(st.tuples(CALLS, NAMES, NAMES, st.integers(0, 200), st.integers(0, 3000)), min_size=15, max_size=60)
 
 
@@ -50,16 +52,23 @@ def record_both(steps: list[Any]) -> tuple[list[t.Op], list[t.Op], t.Trace, Any]
             with open(place / "steps", "rb") as stdin:
                 if how == "inside":
                     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-                    done = subprocess.run(argv, stdin=stdin, cwd=root / "dir", env=environment,
-                                          stdout=subprocess.PIPE, check=True)
+                    done = subprocess.run(
+                        argv, stdin=stdin, cwd=root / "dir", env=environment, stdout=subprocess.PIPE, check=True
+                    )
                     form = json.loads(done.stdout)
                     assert form["unseen"] == []
                     told.append([t.op_from_json(op) for op in form["ops"]])
                 else:
                     ops: list[t.Op] = []
                     argv[1:1] = ["-S", "-E"]
-                    finished = watch(argv, root=str(root), numbers=numbers, emit=ops.append, cwd=str(root / "dir"),
-                                     streams={"stdin": stdin})
+                    finished = watch(
+                        argv,
+                        root=str(root),
+                        numbers=numbers,
+                        emit=ops.append,
+                        cwd=str(root / "dir"),
+                        streams={"stdin": stdin},
+                    )
                     assert finished.watched.unseen == ()
                     told.append(ops)
         trace = t.Trace(root=str(root), base=base, ops=tuple(told[1]))
