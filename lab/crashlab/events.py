@@ -120,9 +120,9 @@ class Events:
         self._counted = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events whose lines end in ``data``. Raises UsageError for a line that is none.
+        r"""The events whose lines end in ``data``. Raises UsageError for a line that is none.
 
-        >>> [fields["receipt"] for _, fields in Events().feed(b"effect mail key=a\\neffect mail key=a\\n")]
+        >>> [fields["receipt"] for _, fields in Events().feed(b"effect mail key=a\neffect mail key=a\n")]
         ['mail-1', 'mail-1']
         """
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -146,7 +146,9 @@ class Events:
         known = None if key is None else self._known.get((name, key))
         if known is not None:
             if known[1]["detail"] != fields["detail"]:
-                text = f"effect {name!r} with key {key!r} was done with {known[1]['detail']}, now with {fields['detail']}"
+                text = (
+                    f"effect {name!r} with key {key!r} was done with {known[1]['detail']}, now with {fields['detail']}"
+                )
                 raise UsageError(text)
             return t.Effect, {**fields, "receipt": known[1]["receipt"], "counted": False}
         self._counted += 1

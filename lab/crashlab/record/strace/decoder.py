@@ -39,7 +39,7 @@ _ORDERED = (t.Fsync, t.Sync)
 class Decoder:
     """Takes lines, emits ops. ``mirror`` is the tree that it keeps on the way."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one recording is told
         self,
         *,
         mirror: Mirror,

@@ -128,7 +128,9 @@ class Lines:
         """Process, time and name of the call whose line has not ended yet; None where there is none."""
         head = self._rest if self._long is None else self._long.head
         found = _BEGUN.match(head)
-        return None if found is None else (int(found[1]), int(found[2]) * 1_000_000_000 + int(found[3]), found[4].decode())
+        return (
+            None if found is None else (int(found[1]), int(found[2]) * 1_000_000_000 + int(found[3]), found[4].decode())
+        )
 
     def left_over(self) -> bool:
         """Whether the stream ended inside a line."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from crashlab.record.strace.processes import Process
 
 
-
 def _name(decoder: Decoder, process: Process, call: Call, position: int, at: int | None) -> Where | None:
     where = decoder.where(process, call, position, at=at)
     assert not isinstance(where, Description)
@@ -79,9 +78,7 @@ def _link(decoder: Decoder, process: Process, call: Call) -> None:
     if "AT_EMPTY_PATH" in flags and not call.string(1):
         source = decoder.opened(process, call, 0)
     else:
-        source = decoder.where(
-            process, call, 1 if at else 0, at=0 if at else None, follow="AT_SYMLINK_FOLLOW" in flags
-        )
+        source = decoder.where(process, call, 1 if at else 0, at=0 if at else None, follow="AT_SYMLINK_FOLLOW" in flags)
     if source is None or source.node is None:
         decoder.note(f"{target.path} is a link to a file that this recorder has not seen being made")
         return
@@ -137,7 +134,7 @@ def _tell_gone(decoder: Decoder, process: Process, where: Where, node: Node) -> 
 # --- attributes ------------------------------------------------------------------------------------
 
 
-def _found(
+def _found(  # noqa: PLR0913 - where each call keeps its arguments
     decoder: Decoder, process: Process, call: Call, position: int, at: int | None = None, *, follow: bool = True
 ) -> tuple[Node, str] | None:
     """The node that a call acts on, and the path by which it was reached."""
@@ -165,11 +162,7 @@ def _chmod(decoder: Decoder, process: Process, call: Call) -> None:
         flags = call.flags(3)
         empty = "AT_EMPTY_PATH" in flags and not call.string(1)
         follow = "AT_SYMLINK_NOFOLLOW" not in flags
-        found = (
-            _by_descriptor(decoder, process, call)
-            if empty
-            else _found(decoder, process, call, 1, 0, follow=follow)
-        )
+        found = _by_descriptor(decoder, process, call) if empty else _found(decoder, process, call, 1, 0, follow=follow)
         mode = call.octal(2)
     if found is not None and found[0].mode != mode & 0o7777 and found[0].kind != "symlink":
         found[0].mode = mode & 0o7777

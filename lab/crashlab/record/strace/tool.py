@@ -62,9 +62,7 @@ def available() -> Tool:
 def _output(argv: list[str]) -> str:
     """What it printed on either stream; for a failure without a word, its exit code."""
     try:
-        done = subprocess.run(  # noqa: S603 - the strace that was found on PATH
-            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_LIMIT_S, check=False
-        )
+        done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     said = (done.stdout + done.stderr).decode(errors="replace")

@@ -125,8 +125,13 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
     try:
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         command = [tool.path, *_options(tool, writing, hold_us=hold_us, kill=kill), "--", *launch]
-        process = subprocess.Popen(  # noqa: S603 - the program that the caller wants to be watched
-            command, env=env, cwd=where, pass_fds=pass_fds, preexec_fn=_dies_with(os.getpid()), **(streams or {})
+        process = subprocess.Popen(
+            command,
+            env=env,
+            cwd=where,
+            pass_fds=pass_fds,
+            preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509 - it makes two system calls and takes no lock
+            **(streams or {}),
         )
         run = _Run(process, reading, decoder)
         try:
@@ -277,7 +282,9 @@ class _Run:
             raise LabError(text)
         watched = Watched(tuple(decoder.outside_writes), tuple(decoder.unseen), decoder.threads)
         result = Finished(end.code, end.signal, watched, mapped=decoder.mapped, left=self._left)
-        return replace(result, origins=tuple(decoder.origins), first=decoder.first or 0, late=decoder.late, counts=decoder.counts)
+        return replace(
+            result, origins=tuple(decoder.origins), first=decoder.first or 0, late=decoder.late, counts=decoder.counts
+        )
 
 
 def _drain(reading: int) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +14,12 @@ from crashlab.errors import ToolMissing
 from crashlab.record.proof import replay_proof
 from crashlab.record.strace.tool import available
 from crashlab.record.strace.watching import Finished, watch
-from crashlab.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from crashlab.tree import Tree
 
 
 @dataclass
@@ -49,8 +51,11 @@ class Recorded:
 def shown(op: t.Op) -> tuple[Any, ...]:
     """The parts of an op that tests compare: all but number, time, thread and source line."""
     left_out = ("op", "n", "time_ns", "thread", "at", "inode")
-    return (op.KIND, *(value for key, value in t.op_to_json(op).items() if key not in left_out and key != "data"),
-            *([op.data] if isinstance(op, t.Write) else []))
+    return (
+        op.KIND,
+        *(value for key, value in t.op_to_json(op).items() if key not in left_out and key != "data"),
+        *([op.data] if isinstance(op, t.Write) else []),
+    )
 
 
 @pytest.fixture
@@ -62,7 +67,9 @@ def run(tmp_path: Path) -> Callable[..., Recorded]:
         pytest.skip(str(missing))
     tries = iter(range(1000))
 
-    def record(program: str | Sequence[str], *, before: Callable[[str], None] | None = None, **options: Any) -> Recorded:
+    def record(
+        program: str | Sequence[str], *, before: Callable[[str], None] | None = None, **options: Any
+    ) -> Recorded:
         root = tmp_path / f"root{next(tries)}"
         (root / "dir").mkdir(parents=True)
         if before is not None:

@@ -46,7 +46,9 @@ mmap.mmap(fd, 5000, prot=mmap.PROT_READ)
 
 def test_stores_before_msync(run: Any) -> None:
     """The whole file synced is a barrier on it; a part synced forces its pages only."""
-    recorded = held(run, MAP + "m[0] = 65; m[3 * 4096 + 5] = 66; m.flush(); m[4096] = 67; m[0] = 68; m.flush(4096, 4096)").prove()
+    recorded = held(
+        run, MAP + "m[0] = 65; m[3 * 4096 + 5] = 66; m.flush(); m[4096] = 67; m[0] = 68; m.flush(4096, 4096)"
+    ).prove()
     assert stores(recorded) == [
         ("write", 0, 4096, ""),
         ("write", 3, 100, ""),
@@ -59,12 +61,16 @@ def test_stores_before_msync(run: Any) -> None:
 
 def test_stores_without_msync(run: Any) -> None:
     """They show at munmap, at the end of the program, before an exec, and before any other op."""
-    recorded = held(run, MAP + """
+    recorded = held(
+        run,
+        MAP
+        + """
 m[0] = 65; os.mkdir("d"); m[4096] = 66; m.close(); os.mkdir("e")
 m = mmap.mmap(fd, 4096); m[1] = 1; os.close(fd); os.unlink("m"); m[2] = 2
 if os.fork() == 0: m[3] = 3; os.execv("/bin/true", ["true"])
 os.wait(); m[4] = 4
-""").prove()
+""",
+    ).prove()
     assert [op.KIND for op in recorded.trace.ops[2:]] == [
         *("write", "mkdir", "write", "mkdir", "write", "unlink"),
         *("write", "write", "write"),
@@ -73,19 +79,26 @@ os.wait(); m[4] = 4
 
 def test_stores_and_writes_to_one_file(run: Any) -> None:
     """A store is told before the call after it, also where both change the same page."""
-    recorded = held(run, MAP + """
+    recorded = held(
+        run,
+        MAP
+        + """
 m[0] = 65; os.pwrite(fd, b"W", 1); m[1] = 66; os.fsync(fd); m[2] = 67
-""").prove()
+""",
+    ).prove()
     data = [op.data[:3] if op.KIND == "write" else op.KIND for op in recorded.trace.ops[2:]]
     assert data == [b"A\0\0", b"W", b"AB\0", "fsync", b"ABC"]
 
 
 def test_sqlite_with_a_log_is_seen(run: Any) -> None:
     """sqlite keeps the index of its log in a shared mapping."""
-    recorded = held(run, """
+    recorded = held(
+        run,
+        """
 import sqlite3
 c = sqlite3.connect("db"); c.execute("pragma journal_mode=wal"); c.execute("create table t (a)")
 for n in range(3): c.execute("insert into t values (?)", (n,)); c.commit()
 c.close()
-""").prove()
+""",
+    ).prove()
     assert {op.path for op in recorded.trace.ops if op.KIND == "write"} >= {"dir/db", "dir/db-wal", "dir/db-shm"}

@@ -31,11 +31,17 @@ os.wait(); os.write(fd, b"again"); os.mkdir("d")
 
 def test_a_shell_and_its_programs(run: Any) -> None:
     """Redirections, appends, pipes and tools that copy and move, as a shell starts them."""
-    run(["sh", "-c", """
+    run(
+        [
+            "sh",
+            "-c",
+            """
 set -e; umask 027; mkdir -p x/y; echo one > x/a; echo two >> x/a; cat x/a | sort -r > x/b; cp x/b x/y/c
 mv x/a x/y; ln -s y/a x/l; echo three >> x/l; (cd x/y && echo four > d); exec 7>e; echo five >&7; sync
 rm x/b; dd if=x/y/c of=f bs=3 count=2 conv=fsync 2>/dev/null; truncate -s 100 f; touch -d @5 f; exec cp f g
-"""]).prove()
+""",
+        ]
+    ).prove()
 
 
 def test_exec_closes_what_is_marked(run: Any) -> None:
