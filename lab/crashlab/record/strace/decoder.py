@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.events import Events
 from crashlab.record.places import Places, Target
 from crashlab.record.strace import births, mapped, naming, opening, writing
 from crashlab.record.strace.lines import Call, Calls, End, Line
@@ -21,7 +22,6 @@ from crashlab.record.strace.processes import CLONES, Description, Memory, Proces
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crashlab.events import Events
     from crashlab.record.strace.mirror import Mirror, Node, Place, Where
 
 HANDLERS: dict[str, Callable[[Decoder, Process, Call], None]] = {
@@ -47,7 +47,6 @@ class Decoder:
         directory: str,
         umask: int,
         outside: Sequence[str] = (),
-        events: Events | None = None,
         events_path: str = "",
         delay_ns: int = 0,
     ) -> None:
@@ -60,7 +59,7 @@ class Decoder:
         self.mapped = False
         self.late = False
         self.delay_ns = delay_ns
-        self.events = events
+        self.events = Events() if events_path else None
         self.events_path = os.path.realpath(events_path) if events_path else ""
         self.first: int | None = None
         self.first_end: End | None = None

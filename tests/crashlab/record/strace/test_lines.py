@@ -19,12 +19,13 @@ def escaped(data: bytes) -> bytes:
 @given(
     st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.lists(st.integers(1, 60), max_size=9), st.booleans()
 )
-def test_the_stream_may_be_cut_anywhere(data: list[bytes], cuts: list[int], long: bool) -> None:  # noqa: FBT001 - drawn
+def test_the_stream_may_be_cut_anywhere(data: list[bytes], cuts: list[int], long: bool) -> None:
     """Short lines, and long ones that are decoded piece by piece, mean the same."""
     stream = b"".join(b'12    3.000000004 write(5<\\x2f>, "%s", 9) = 9\n' % escaped(each) for each in data)
     limit, lines.LONG_BYTES = lines.LONG_BYTES, 10 if long else lines.LONG_BYTES
     try:
-        reader, found, at = Lines(), [], 0
+        reader, at = Lines(), 0
+        found: list[lines.Line] = []
         for size in [*cuts, len(stream)]:
             found += reader.feed(stream[at : at + size])
             at += size

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from crashlab.errors import ToolMissing, UsageError
 from crashlab.record.strace.tool import available
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def fake(place: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:

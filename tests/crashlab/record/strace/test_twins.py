@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from crashlab import directory
 from crashlab import trace as t
 from crashlab.record.proof import replay_proof
-from crashlab.record.strace.watching import watch
+from crashlab.record.strace.watching import Program, watch
 
 TWIN = str(Path(__file__).with_name("twin.py"))
 NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/b", "d/../c", "l", "l/a", "../dir/e"])
@@ -68,14 +68,8 @@ def record_both(steps: list[Any]) -> tuple[list[t.Op], list[t.Op], t.Trace, Any]
                 else:
                     ops: list[t.Op] = []
                     argv[1:1] = ["-S", "-E"]
-                    finished = watch(
-                        argv,
-                        root=str(root),
-                        numbers=numbers,
-                        emit=ops.append,
-                        cwd=str(root / "dir"),
-                        streams={"stdin": stdin},
-                    )
+                    program = Program(argv=argv, cwd=str(root / "dir"), streams={"stdin": stdin})
+                    finished = watch(program, root=str(root), numbers=numbers, emit=ops.append)
                     assert finished.watched.unseen == ()
                     told.append(ops)
         trace = t.Trace(root=str(root), base=base, ops=tuple(told[1]))

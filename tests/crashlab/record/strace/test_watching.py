@@ -17,7 +17,7 @@ from crashlab import trace as t
 from crashlab.errors import LabError, UsageError
 from crashlab.record.proof import replay_proof
 from crashlab.record.strace import lines
-from crashlab.record.strace.watching import kill_after, tracees, watch
+from crashlab.record.strace.watching import Program, kill_after, tracees, watch
 
 SAVES = """
 for n in range(3):
@@ -109,7 +109,7 @@ MEASURE = """
 import sys, resource, zlib
 from crashlab import directory
 from crashlab import trace as t
-from crashlab.record.strace.watching import watch
+from crashlab.record.strace.watching import Program, watch
 root, code = sys.argv[1:]
 size, crc = 0, 0
 def emit(op):
@@ -117,7 +117,8 @@ def emit(op):
     if isinstance(op, t.Write): size += len(op.data); crc = zlib.crc32(op.data, crc)
 _, numbers = directory.read_numbered(root)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-finished = watch([sys.executable, "-S", "-E", "-c", code], root=root, numbers=numbers, emit=emit, cwd=root)
+program = Program(argv=[sys.executable, "-S", "-E", "-c", code], cwd=root)
+finished = watch(program, root=root, numbers=numbers, emit=emit)
 assert finished.watched.unseen == (), finished
 print(size, crc, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
@@ -262,4 +263,4 @@ def test_a_root_that_changed_is_refused(run: Any, tmp_path: Path) -> None:
     _, numbers = directory.read_numbered(tmp_path)
     (tmp_path / "b").write_text("x")
     with pytest.raises(LabError, match="changed between"):
-        watch(["true"], root=str(tmp_path), numbers=numbers, emit=lambda _: None)
+        watch(Program(argv=["true"]), root=str(tmp_path), numbers=numbers, emit=lambda _: None)
