@@ -33,7 +33,6 @@ HANDLERS: dict[str, Callable[[Decoder, Process, Call], None]] = {
 }
 _MAGIC = re.compile(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?/(fd/(\d+)|cwd)")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
-_ORDERED = (t.Fsync, t.Sync)
 
 
 class Decoder:
@@ -182,15 +181,20 @@ class Decoder:
         self._note_overlaps(op_type, fields)
 
     def _note_overlaps(self, op_type: type[t.Op], fields: dict[str, Any]) -> None:
-        """What returned while another call was under way may have happened before or after it."""
-        inode, barrier = fields.get("inode"), issubclass(op_type, _ORDERED)
+        """What returned while another call was under way may have happened before or after it.
+
+        A barrier promises only what had returned when it began, so one that something overlapped would promise
+        too much where it stands. A change that a barrier overlapped stands behind it: that promises less.
+        """
+        if issubclass(op_type, t.EVENTS):
+            return
+        inode, barrier = fields.get("inode"), issubclass(op_type, t.BARRIERS)
         for pid, other in self._calls.in_flight.items():
             if self._now is None or pid != self._now.pid:
                 other.seen.append((inode, barrier))
         for other_inode, other_barrier in () if self._now is None else self._now.seen:
-            same = op_type is t.Sync or other_inode in (inode, None)
-            if same and not (barrier and other_barrier) and not issubclass(op_type, t.EVENTS) and other_inode != -1:
-                path = fields.get("path", "everything")
+            if not other_barrier and (inode is None or inode == other_inode):
+                path = fields.get("path", "some file")
                 self.note(f"two calls on {path} overlapped in time: their order on disk is not certain")
 
     def note(self, text: str) -> None:
