@@ -16,11 +16,12 @@ from crashlab import trace as t
 from crashlab.crash.kill import cut_points
 from crashlab.crash.states import Prefixes
 from crashlab.errors import LabError, UsageError
+from crashlab.record.proof import without_rebuilt
 from crashlab.record.python import Watched
 from crashlab.record.strace.watching import Finished, kill_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from crashlab.observation import RawRecording
     from crashlab.recover.host import Host
@@ -77,7 +78,8 @@ def kill_traced_for_real(
     """Kill a program that is watched from outside at each of these calls, and compare."""
     deaths = []
     for done, (n, call) in enumerate(calls.items(), start=1):
-        deaths.append(compare(host.record(traced=True, kill_call=call, timeout_s=timeout_s), n, 0))
+        recording = host.record(traced=True, kill_call=call, timeout_s=timeout_s)
+        deaths.append(compare(recording, n, 0, host.description["rebuilt"]))
         progress(done)
     return deaths
 
@@ -106,7 +108,7 @@ def _die(host: Host, n: int, cut_bytes: int, timeout_s: float) -> Death:
     return compare(recording, n, cut_bytes)
 
 
-def compare(recording: RawRecording, n: int, cut_bytes: int) -> Death:
+def compare(recording: RawRecording, n: int, cut_bytes: int, rebuilt: Sequence[str] = ()) -> Death:
     """Hold the directory of a process that really died against the one computed from its own ops."""
     name = f"kill@{n}+{cut_bytes}" if cut_bytes else f"kill@{n}"
     if recording.how != "signal":
@@ -118,4 +120,5 @@ def compare(recording: RawRecording, n: int, cut_bytes: int) -> Death:
         computed = Prefixes(trace).tree(n)
     except (LabError, UsageError) as error:
         return Death(name, (str(error),))
-    return Death(name, tuple(computed.difference(recording.last)))
+    computed, last = (without_rebuilt(tree, rebuilt) for tree in (computed, recording.last))
+    return Death(name, tuple(computed.difference(last)))

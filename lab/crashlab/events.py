@@ -129,9 +129,9 @@ class Events:
         self._counted = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events whose lines end in ``data``. Raises UsageError for a line that is none.
+        r"""The events whose lines end in ``data``. Raises UsageError for a line that is none.
 
-        >>> [fields["receipt"] for _, fields in Events().feed(b"effect mail key=a\\neffect mail key=a\\n")]
+        >>> [fields["receipt"] for _, fields in Events().feed(b"effect mail key=a\neffect mail key=a\n")]
         ['mail-1', 'mail-1']
         """
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -36,10 +36,11 @@ def replay_proof(trace: Trace, last: Tree, rebuilt: Sequence[str]) -> tuple[str,
             tree = tree.apply(op)
     except LabError as error:
         return (str(error),)
-    return tuple(_without(tree, rebuilt).difference(_without(last, rebuilt)))
+    return tuple(without_rebuilt(tree, rebuilt).difference(without_rebuilt(last, rebuilt)))
 
 
-def _without(tree: Tree, rebuilt: Sequence[str]) -> Tree:
+def without_rebuilt(tree: Tree, rebuilt: Sequence[str]) -> Tree:
+    """The tree without the files that the program builds anew."""
     if not rebuilt:
         return tree
     for path in [path for path, _, _ in tree.walk() if is_rebuilt(path, rebuilt)]:

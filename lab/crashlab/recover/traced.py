@@ -22,7 +22,7 @@ from crashlab import program
 from crashlab import trace as t
 from crashlab.errors import UsageError
 from crashlab.events import write_line
-from crashlab.record.strace.watching import tracees, watch
+from crashlab.record.strace.watching import Program, tracees, watch
 from crashlab.recover import sweep
 from crashlab.recover.wire import BOOTSTRAP
 from crashlab.subject import Commands
@@ -146,17 +146,16 @@ def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
     streams: Mapping[str, Any],
     pass_fds: Sequence[int] = (),
 ) -> Finished:
-    return watch(
-        argv,
-        root=prepared.root,
-        numbers={(device, inode): number for device, inode, number in job.numbers},
-        emit=teller,
-        events_path=events,
-        outside=job.outside,
-        rebuilt=job.rebuilt,
+    run = Program(
+        argv=argv,
         env=program.environment(events),
         streams=streams,
         pass_fds=pass_fds,
+        events_path=events,
+        outside=job.outside,
+        rebuilt=job.rebuilt,
         hold_us=job.hold_us,
         kill=None if job.kill_call is None else (job.kill_call[0], job.kill_call[1]),
     )
+    numbers = {(device, inode): number for device, inode, number in job.numbers}
+    return watch(run, root=prepared.root, numbers=numbers, emit=teller)

@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.events import Events
 from crashlab.record.places import Places, Target
 from crashlab.record.strace import births, mapped, naming, opening, writing
 from crashlab.record.strace.lines import Call, Calls, End, Line
@@ -21,7 +22,6 @@ from crashlab.record.strace.processes import CLONES, Description, Memory, Proces
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from crashlab.events import Events
     from crashlab.record.strace.mirror import Mirror, Node, Place, Where
 
 HANDLERS: dict[str, Callable[[Decoder, Process, Call], None]] = {
@@ -33,13 +33,12 @@ HANDLERS: dict[str, Callable[[Decoder, Process, Call], None]] = {
 }
 _MAGIC = re.compile(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?/(fd/(\d+)|cwd)")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
-_ORDERED = (t.Fsync, t.Sync)
 
 
 class Decoder:
     """Takes lines, emits ops. ``mirror`` is the tree that it keeps on the way."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one recording is told
         self,
         *,
         mirror: Mirror,
@@ -48,7 +47,6 @@ class Decoder:
         umask: int,
         outside: Sequence[str] = (),
         rebuilt: Sequence[str] = (),
-        events: Events | None = None,
         events_path: str = "",
         delay_ns: int = 0,
     ) -> None:
@@ -62,7 +60,7 @@ class Decoder:
         self.mapped = False
         self.late = False
         self.delay_ns = delay_ns
-        self.events = events
+        self.events = Events() if events_path else None
         self.events_path = os.path.realpath(events_path) if events_path else ""
         self.first: int | None = None
         self.first_end: End | None = None
@@ -185,15 +183,20 @@ class Decoder:
         self._note_overlaps(op_type, fields)
 
     def _note_overlaps(self, op_type: type[t.Op], fields: dict[str, Any]) -> None:
-        """What returned while another call was under way may have happened before or after it."""
-        inode, barrier = fields.get("inode"), issubclass(op_type, _ORDERED)
+        """What returned while another call was under way may have happened before or after it.
+
+        A barrier promises only what had returned when it began, so one that something overlapped would promise
+        too much where it stands. A change that a barrier overlapped stands behind it: that promises less.
+        """
+        if issubclass(op_type, t.EVENTS):
+            return
+        inode, barrier = fields.get("inode"), issubclass(op_type, t.BARRIERS)
         for pid, other in self._calls.in_flight.items():
             if self._now is None or pid != self._now.pid:
                 other.seen.append((inode, barrier))
         for other_inode, other_barrier in () if self._now is None else self._now.seen:
-            same = op_type is t.Sync or other_inode in (inode, None)
-            if same and not (barrier and other_barrier) and not issubclass(op_type, t.EVENTS) and other_inode != -1:
-                path = fields.get("path", "everything")
+            if not other_barrier and (inode is None or inode == other_inode):
+                path = fields.get("path", "some file")
                 self.note(f"two calls on {path} overlapped in time: their order on disk is not certain")
 
     def note(self, text: str) -> None:

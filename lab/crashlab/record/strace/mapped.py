@@ -5,10 +5,10 @@ strace holds every call at its entry, by default for :data:`HOLD_US`, and the li
 (measured with strace 6.1). That costs too much to do always: where it is off, a mapping is only
 noted. A comparison that may have come too late is noted too.
 
-Each changed page is one op, told before the call that made it visible. Not covered: a kill *between*
-two calls, which may leave any subset of the pages stored since (FAULT_MODEL, table of ops); the trace
-knows the pages in ascending order only. Stores before a mapping is made known by a call of another
-process, and a mapping that is made of a descriptor already closed, are noted.
+Each changed page is one op, told before the call that comes after the store. Not covered: a kill *between*
+two calls, which may leave any subset of the pages stored since (FAULT_MODEL, table of ops): the trace
+has the pages one by one in ascending order, so of these subsets it knows the prefixes. A file whose
+descriptor was not seen being opened, and an address range that another mapping replaces, are not followed.
 """
 
 from __future__ import annotations

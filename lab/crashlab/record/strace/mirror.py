@@ -23,12 +23,12 @@ _MOST_LINKS = 40  # path_resolution(7): the kernel gives up after 40
 
 
 class Bytes:
-    """The bytes of a file, in blocks; a hole takes no memory.
+    r"""The bytes of a file, in blocks; a hole takes no memory.
 
     >>> data = Bytes()
     >>> data.write(1, b"ab")
     >>> data.read(0, 10)
-    b'\\x00ab'
+    b'\x00ab'
     """
 
     def __init__(self) -> None:

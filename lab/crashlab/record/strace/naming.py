@@ -134,7 +134,7 @@ def _tell_gone(decoder: Decoder, process: Process, where: Where, node: Node) -> 
 # --- attributes ------------------------------------------------------------------------------------
 
 
-def _found(
+def _found(  # noqa: PLR0913 - where each call keeps its arguments
     decoder: Decoder, process: Process, call: Call, position: int, at: int | None = None, *, follow: bool = True
 ) -> tuple[Node, str] | None:
     """The node that a call acts on, and the path by which it was reached."""

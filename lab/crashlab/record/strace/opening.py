@@ -59,15 +59,15 @@ def _opened(  # noqa: PLR0913, PLR0917 - where each of the four calls keeps its 
         decoder.new_nameless(process, node)
         description = Description(node, "", "", flags)
     else:
-        node = _found(decoder, process, where, flags, mode)
-        if node is None:
+        found = _found(decoder, process, where, flags, mode)
+        if found is None:
             return
-        description = Description(node, where.path, where.real, flags)
+        description = Description(found, where.path, where.real, flags)
     process.table[call.result] = Slot(description, "O_CLOEXEC" in flags)
-    node = description.node
-    if node is not None and node.kind == "file" and "O_TRUNC" in flags and node.data.size:
-        node.data.truncate(0)
-        decoder.tell(process, t.Truncate, path=description.path, inode=node.number, size=0)
+    opened = description.node
+    if opened is not None and opened.kind == "file" and "O_TRUNC" in flags and opened.data.size:
+        opened.data.truncate(0)
+        decoder.tell(process, t.Truncate, path=description.path, inode=opened.number, size=0)
 
 
 def _outside(decoder: Decoder, where: Where, flags: set[str]) -> Description:
@@ -86,7 +86,9 @@ def _found(decoder: Decoder, process: Process, where: Where, flags: set[str], mo
     return made(decoder, process, where, "file", mode & ~process.surroundings.umask)
 
 
-def made(decoder: Decoder, process: Process, where: Where, kind: str, mode: int, target: str = "") -> Node:
+def made(  # noqa: PLR0913, PLR0917 - what every new node has
+    decoder: Decoder, process: Process, where: Where, kind: str, mode: int, target: str = ""
+) -> Node:
     """Tell that a new node of ``kind`` has the name ``where``."""
     assert where.path is not None
     assert where.parent is not None

@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from crashlab import directory, events
+from crashlab import directory
 from crashlab.errors import LabError, UsageError
 from crashlab.record.python import Watched
 from crashlab.record.strace.decoder import HANDLERS, Decoder
@@ -78,59 +78,58 @@ class Finished:
     counts: Mapping[tuple[int, str], int] | None = None
 
 
-def watch(  # noqa: PLR0913 - each of them says one thing about one run
-    argv: Sequence[str],
-    *,
-    root: str,
-    numbers: NUMBER,
-    emit: Callable[[t.Op], None],
-    events_path: str = "",
-    outside: Sequence[str] = (),
-    rebuilt: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    streams: Mapping[str, Any] | None = None,
-    pass_fds: Sequence[int] = (),
-    hold_us: int = 0,
-    kill: tuple[str, int] | None = None,
-    tool: Tool | None = None,
-) -> Finished:
-    """Run ``argv`` and tell its ops, and those of all its descendants, to ``emit`` as they happen.
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What to run, and how.
 
-    ``root`` and ``numbers`` are as for :meth:`crashlab.record.python.Recorder.start`; ``streams`` has
-    ``stdin``, ``stdout``, ``stderr`` as :class:`subprocess.Popen` takes them. ``events_path`` is the file of
-    :mod:`crashlab.events`. ``hold_us`` holds every call for so many microseconds to see stores into mappings, see
-    :mod:`crashlab.record.strace.mapped`; where :attr:`Finished.late` says that this was too short, hold longer.
-    ``kill`` is a result of :func:`kill_after`. Returns when nothing of the program lives any more.
-    Raises ToolMissing, or UsageError for a program that is not there or tells events wrongly.
+    ``streams`` has ``stdin``, ``stdout``, ``stderr`` as :class:`subprocess.Popen` takes them. ``events_path`` is
+    the file of :mod:`crashlab.events`; ``outside`` are globs of files outside of the root that do not matter,
+    ``rebuilt`` of those that the program builds anew: into their mappings nobody looks.
+    ``hold_us`` holds every call for so many microseconds to see stores into mappings, see
+    :mod:`crashlab.record.strace.mapped`; where :attr:`Finished.late` says that this was too short, hold
+    longer. ``kill`` is a result of :func:`kill_after`.
+    """
+
+    argv: Sequence[str]
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    streams: Mapping[str, Any] | None = None
+    pass_fds: Sequence[int] = ()
+    events_path: str = ""
+    outside: Sequence[str] = ()
+    rebuilt: Sequence[str] = ()
+    hold_us: int = 0
+    kill: tuple[str, int] | None = None
+
+
+def watch(
+    program: Program, *, root: str, numbers: NUMBER, emit: Callable[[t.Op], None], tool: Tool | None = None
+) -> Finished:
+    """Run a program and tell its ops, and those of all its descendants, to ``emit`` as they happen.
+
+    ``root`` and ``numbers`` are as for :meth:`crashlab.record.python.Recorder.start`. Returns when nothing of
+    the program lives any more. Raises ToolMissing, or UsageError for a program that is not there or tells
+    events wrongly.
     """
     tool = tool or available()
-    where = os.path.abspath(cwd or os.getcwd())
-    program = shutil.which(argv[0], path=(os.environ if env is None else env).get("PATH")) if argv else None
-    if program is None:
-        text = f"no program {argv[0] if argv else ''!r} can be started; give its path"
-        raise UsageError(text)
+    where = os.path.abspath(program.cwd or os.getcwd())
+    launch = _launch(program)
     decoder = Decoder(
         mirror=_mirror(root, numbers),
         emit=emit,
         directory=where,
         umask=_umask(),
-        outside=outside,
-        rebuilt=rebuilt,
-        events=events.Events() if events_path else None,
-        events_path=events_path,
-        delay_ns=hold_us * 1000,
+        outside=program.outside,
+        rebuilt=program.rebuilt,
+        events_path=program.events_path,
+        delay_ns=program.hold_us * 1000,
     )
-    environment = os.environ if env is None else env
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(int("LC_CTYPE" in environment)), program, *argv]
     reading, writing = os.pipe()
     try:
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        command = [tool.path, *_options(tool, writing, hold_us=hold_us, kill=kill), "--", *launch]
-        process = subprocess.Popen(
-            command, env=env, cwd=where, pass_fds=pass_fds, preexec_fn=_dies_with(os.getpid()), **(streams or {})
+        run = _Run(
+            _start(program, [tool.path, *_options(tool, writing, program), "--", *launch], where), reading, decoder
         )
-        run = _Run(process, reading, decoder)
         try:
             run.follow()
         finally:
@@ -141,8 +140,28 @@ def watch(  # noqa: PLR0913 - each of them says one thing about one run
     return run.finished()
 
 
+def _launch(program: Program) -> list[str]:
+    argv, environment = program.argv, os.environ if program.env is None else program.env
+    path = shutil.which(argv[0], path=environment.get("PATH")) if argv else None
+    if path is None:
+        text = f"no program {argv[0] if argv else ''!r} can be started; give its path"
+        raise UsageError(text)
+    return [sys.executable, "-I", "-S", "-c", _LAUNCH, str(int("LC_CTYPE" in environment)), path, *argv]
+
+
+def _start(program: Program, command: list[str], where: str) -> subprocess.Popen[Any]:
+    return subprocess.Popen(
+        command,
+        env=program.env,
+        cwd=where,
+        pass_fds=program.pass_fds,
+        preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509 - it makes two system calls and takes no lock
+        **(program.streams or {}),
+    )
+
+
 def kill_after(finished: Finished, n: int) -> tuple[str, int]:
-    """What to give :func:`watch` as ``kill`` so that the program dies for real after op ``n`` and before the next.
+    """What to give :class:`Program` as ``kill`` so that the program dies for real after op ``n`` and before the next.
 
     ``finished`` is an undisturbed run of the same program. Raises UsageError where strace cannot do it:
     where more than one process or thread made ops, or where no call stands between op ``n`` and the next.
@@ -166,7 +185,8 @@ def kill_after(finished: Finished, n: int) -> tuple[str, int]:
     return name, index
 
 
-def _options(tool: Tool, writing: int, *, hold_us: int, kill: tuple[str, int] | None) -> list[str]:
+def _options(tool: Tool, writing: int, program: Program) -> list[str]:
+    kill, hold_us = program.kill, program.hold_us
     names = sorted(HANDLERS.keys() | {"exit_group"})
     # Measured with strace 6.1: an injected signal is lost with --seccomp-bpf, an injected delay is not.
     options = ["-f", *(["--seccomp-bpf"] if kill is None else []), "-q", "-xx", "-y", "-s", str(STRING_LIMIT_BYTES)]

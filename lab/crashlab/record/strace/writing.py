@@ -112,7 +112,10 @@ def _move(
         if target.events:
             decoder.note(f"events were moved into their file by {call.name}, whose bytes are not seen")
         return
-    data = None if source is None or start is None else _moved(source, start, size, call.time_ns)
+    data = None
+    if source is not None and start is not None and not (call.name != "copy_file_range" and source.node is target.node):
+        # Into itself the pages are copied while they change (measured: sendfile); copy_file_range refuses an overlap.
+        data = _moved(source, start, size, call.time_ns)
     if data is None:
         decoder.note(f"bytes that {call.name} moved into {target.path} are not seen")
         return

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,8 +13,13 @@ from crashlab import trace as t
 from crashlab.errors import ToolMissing
 from crashlab.record.proof import replay_proof
 from crashlab.record.strace.tool import available
-from crashlab.record.strace.watching import Finished, watch
-from crashlab.tree import Tree
+from crashlab.record.strace.watching import Finished, Program, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from crashlab.tree import Tree
 
 
 @dataclass
@@ -74,9 +77,9 @@ def run(tmp_path: Path) -> Callable[..., Recorded]:
         base, numbers = directory.read_numbered(root)
         argv = [sys.executable, "-S", "-E", "-c", PRELUDE + program] if isinstance(program, str) else list(program)
         ops: list[t.Op] = []
-        finished = watch(
-            argv, root=str(root), numbers=numbers, cwd=str(root / "dir"), tool=tool, **{"emit": ops.append, **options}
-        )
+        emit = options.pop("emit", ops.append)
+        wanted = Program(argv=argv, cwd=str(root / "dir"), **options)
+        finished = watch(wanted, root=str(root), numbers=numbers, emit=emit, tool=tool)
         last = directory.read(root)
         trace = t.Trace(root=str(root), base=base, ops=tuple(ops), threads=finished.watched.threads)
         return Recorded(trace, last, finished, root)

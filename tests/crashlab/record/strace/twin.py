@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FLAGS = [
     os.O_RDWR,
@@ -25,58 +27,66 @@ FLAGS = [
 
 
 def step(descriptors: list[int], call: str, args: Sequence[Any]) -> None:
-    """Do one step; ``args`` are small numbers and names."""
-    a, b = args[0], args[1]
-    n, m = args[2], args[3]
-    fd = descriptors[n % len(descriptors)] if descriptors else -1
-    match call:
-        case "open":
-            descriptors.append(os.open(a, FLAGS[n % len(FLAGS)], 0o600 + m % 64))
-        case "nameless":
-            descriptors.append(os.open(".", os.O_TMPFILE | os.O_RDWR, 0o640))
-        case "name":
-            os.link(f"/proc/self/fd/{fd}", f"n{n}-{m}", src_dir_fd=fd, follow_symlinks=True)
-        case "dup":
+    """Do one step; ``args`` are two names and two small numbers."""
+    a, b, n, m = args
+    if (by_name := BY_NAME.get(call)) is not None:
+        by_name(a, n, m)
+        return
+    if call in ("rename", "link", "symlink"):
+        getattr(os, call)(a, b)
+        return
+    if call == "open":
+        descriptors.append(os.open(a, FLAGS[n % len(FLAGS)], 0o600 + m % 64))
+    elif call == "nameless":
+        descriptors.append(os.open(".", os.O_TMPFILE | os.O_RDWR, 0o640))
+    else:
+        fd = descriptors[n % len(descriptors)]
+        if call == "dup":
             descriptors.append(os.dup(fd))
-        case "close":
+        elif call == "close":
             os.close(descriptors.pop(n % len(descriptors)))
-        case "write":
-            os.write(fd, bytes([m % 256]) * (m * 37 % 9000))
-        case "writev":
-            os.writev(fd, [b"v" * (m % 5000), b"", b"w" * n])
-        case "pwrite":
-            os.pwrite(fd, b"p" * n, m * 11)
-        case "pwritev":
-            os.pwritev(fd, [b"q" * n], m, os.RWF_DSYNC)
-        case "seek":
-            os.lseek(fd, m, n % 3)
-        case "read":
-            os.read(fd, m)
-        case "file":
-            with open(a, ("w", "a", "r+", "x")[n % 4], encoding="ascii") as file:
-                file.write("t" * m)
-        case "ftruncate":
-            os.ftruncate(fd, m * 17)
-        case "truncate":
-            os.truncate(a, m)
-        case "allocate":
-            os.posix_fallocate(fd, n, m * 3 + 1)
-        case "sendfile":
-            os.sendfile(fd, descriptors[m % len(descriptors)], n, m)
-        case "copy":
-            os.copy_file_range(descriptors[m % len(descriptors)], fd, m)
-        case "fsync":
-            (os.fsync, os.fdatasync)[m % 2](fd)
-        case "times":
-            os.utime(a, ns=(1, m * 1000))
-        case "chmod":
-            os.chmod(a, 0o600 + m % 64)
-        case "attribute":
-            os.setxattr(a, "user.a", bytes([m % 3]))
-        case "mkfifo" | "mkdir" | "rmdir" | "unlink" | "chdir":
-            getattr(os, call)(a)
-        case _:
-            getattr(os, call)(a, b)  # rename, link, symlink
+        else:
+            BY_DESCRIPTOR[call](fd, n, m, descriptors[m % len(descriptors)])
+
+
+def file(a: str, n: int, m: int) -> None:
+    """Write through the buffers of a file object."""
+    with open(a, ("w", "a", "r+", "x")[n % 4], encoding="ascii") as opened:
+        opened.write("t" * m)
+
+
+def sendfile(fd: int, n: int, m: int, source: int) -> None:
+    """Send a part of one file to another; nobody can tell what it would copy into itself."""
+    if not os.path.sameopenfile(fd, source):
+        os.sendfile(fd, source, n, m)
+
+
+BY_NAME: dict[str, Any] = {
+    "file": file,
+    "truncate": lambda a, _, m: os.truncate(a, m),
+    "times": lambda a, _, m: os.utime(a, ns=(1, m * 1000)),
+    "chmod": lambda a, _, m: os.chmod(a, 0o600 + m % 64),
+    "attribute": lambda a, _, m: os.setxattr(a, "user.a", bytes([m % 3])),
+    "mkfifo": lambda a, *_: os.mkfifo(a),
+    "mkdir": lambda a, *_: os.mkdir(a),
+    "rmdir": lambda a, *_: os.rmdir(a),
+    "unlink": lambda a, *_: os.unlink(a),
+    "chdir": lambda a, *_: os.chdir(a),
+}
+BY_DESCRIPTOR: dict[str, Any] = {
+    "name": lambda fd, n, m, _: os.link(f"/proc/self/fd/{fd}", f"n{n}-{m}", src_dir_fd=fd, follow_symlinks=True),
+    "write": lambda fd, _n, m, _: os.write(fd, bytes([m % 256]) * (m * 37 % 9000)),
+    "writev": lambda fd, n, m, _: os.writev(fd, [b"v" * (m % 5000), b"", b"w" * n]),
+    "pwrite": lambda fd, n, m, _: os.pwrite(fd, b"p" * n, m * 11),
+    "pwritev": lambda fd, n, m, _: os.pwritev(fd, [b"q" * n], m, os.RWF_DSYNC),
+    "seek": lambda fd, n, m, _: os.lseek(fd, m, n % 3),
+    "read": lambda fd, _n, m, _: os.read(fd, m),
+    "ftruncate": lambda fd, _n, m, _: os.ftruncate(fd, m * 17),
+    "allocate": lambda fd, n, m, _: os.posix_fallocate(fd, n, m * 3 + 1),
+    "sendfile": sendfile,
+    "copy": lambda fd, _n, m, source: os.copy_file_range(source, fd, m),
+    "fsync": lambda fd, _n, m, _: (os.fsync, os.fdatasync)[m % 2](fd),
+}
 
 
 def main() -> None:
