@@ -101,8 +101,9 @@ class RawRecording:
     """One run of the workload under the recorder, before anything was proved of it.
 
     ``base`` is the tree before, ``last`` the tree that really was there afterwards. ``mapped``: stores into
-    a mapped file were not looked at; ``late``: they were looked at too late. ``origins`` are the system calls of the ops, by process, name and number
-    there, and ``first`` is the process that was started, where it was watched from outside.
+    a mapped file were not looked at; ``late``: they were looked at too late. ``origins`` are the system calls
+    of the ops, by process, name and number there, and ``first`` is the process that was started, where it was
+    watched from outside.
     """
 
     root: str

@@ -52,9 +52,9 @@ class Job:
 
     ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, and ``disk`` the control
     socket of a real disk below the root and a seed, or None; ``effects`` are those of the outside
-    world's record so far. ``traced`` watches the recorded run from outside, by its system calls, and
-    ``hold_us`` holds each call, to see stores into mapped files; ``kill_call`` is where it dies for real. A Python run that is watched so tells
-    its ``events`` through that file.
+    world's record so far. ``traced`` watches the recorded run from outside, by its system calls, as
+    :meth:`crashlab.recover.host.Host.record` takes it, but for the files of ``rebuilt``. A Python run that is
+    watched so tells its ``events`` through that file.
     """
 
     step: dict[str, Any] | None = None
@@ -66,9 +66,7 @@ class Job:
     stop_after_acks: int | None = None
     numbers: Sequence[Sequence[int]] = ()
     outside: Sequence[str] = ()
-    traced: bool = False
-    hold_us: int = 0
-    kill_call: Sequence[Any] | None = None
+    traced: Mapping[str, Any] | None = None
     rebuilt: Sequence[str] = ()
     events: str = ""
 
@@ -128,7 +126,7 @@ class Pipe:
 
 def run(prepared: Prepared, job: Job) -> NoReturn:
     """Do the job, tell the end of it, and end this process as an interpreter would."""
-    if job.step is None and (job.traced or isinstance(prepared.subject, Commands)):
+    if job.step is None and job.traced is not None:
         from crashlab.recover import traced  # noqa: PLC0415 - only these runs need it
 
         traced.run(prepared, job)

@@ -97,30 +97,27 @@ class Host:
         *,
         kill: tuple[int, int] | None = None,
         disk: Mapping[str, Any] | None = None,
-        traced: bool = False,
-        hold_us: int = 0,
-        kill_call: tuple[str, int] | None = None,
+        traced: Mapping[str, Any] | None = None,
         timeout_s: float,
     ) -> RawRecording:
         """Run the workload once under the recorder, on an empty place.
 
         ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``. ``disk``
         puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
-        ``traced`` watches it by its system calls, as the run of a Commands always is; ``hold_us`` holds
-        each of them, to see stores into mapped files; ``kill_call=(name, number)`` ends it by SIGKILL when it
-        makes that call for so many times.
+        ``traced`` watches it by its system calls, as the run of a Commands always is: ``{}``, with ``hold_us``
+        each call is held for so long, to see stores into mapped files, and with ``kill_call``, ``(name, number)``,
+        it dies by SIGKILL when it makes that call for so many times.
         """
         self._one_at_a_time()
         if self._recorder is None:
             self._recorder = self._worker("record")
+        program = self.description["kind"] == Commands.kind
         request = {
             "kill": kill,
             "disk": disk,
-            "traced": traced,
-            "hold_us": hold_us,
-            "kill_call": kill_call,
+            "traced": {} if traced is None and program else traced,
             "rebuilt": self.description["rebuilt"],
-            "view": self.description["kind"] == Commands.kind,
+            "view": program,
             "timeout_s": timeout_s,
             "stop_after_acks": self.description["stop_after_acks"],
             "outside": self.description["outside"],

@@ -100,7 +100,7 @@ def _watched_command(prepared: Prepared, job: Job, subject: Commands, events: st
 
 def _watched_python(prepared: Prepared, job: Job, events: str) -> Finished:
     """A fresh interpreter that imports the subject; what it answers is passed on when it has ended."""
-    inner, output = dataclasses.replace(job, traced=False, kill=None, events=events), os.dup(1)
+    inner, output = dataclasses.replace(job, traced=None, events=events), os.dup(1)
     request = {
         "subject": prepared.form,
         "job": vars(inner),
@@ -146,6 +146,8 @@ def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
     streams: Mapping[str, Any],
     pass_fds: Sequence[int] = (),
 ) -> Finished:
+    traced = job.traced or {}
+    call = traced.get("kill_call")
     run = Program(
         argv=argv,
         env=program.environment(events),
@@ -154,8 +156,8 @@ def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
         events_path=events,
         outside=job.outside,
         rebuilt=job.rebuilt,
-        hold_us=job.hold_us,
-        kill=None if job.kill_call is None else (job.kill_call[0], job.kill_call[1]),
+        hold_us=traced.get("hold_us", 0),
+        kill=None if call is None else (call[0], call[1]),
     )
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     return watch(run, root=prepared.root, numbers=numbers, emit=teller)

@@ -88,6 +88,29 @@ class Abandoned(Exception):  # noqa: N818 - no accident: nobody waits for the an
     """The main process closed the connection while a step was running."""
 
 
+class Ops:
+    """The ops of one recording on their way, a frame at a time; ``outside`` are its effects and acks."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._waiting: list[Message] = []
+        self._size = 0
+        self.outside: list[Message] = []
+
+    def take(self, op: Message) -> None:
+        """One more."""
+        self._waiting.append(op)
+        self.outside += [op] if op["op"] in (t.Effect.KIND, t.Ack.KIND) else []
+        self._size += len(op["data"]["base64"]) if op["op"] == t.Write.KIND else 0
+        if len(self._waiting) >= OPS_PER_FRAME or self._size >= FRAME_CHARACTERS:
+            self.send()
+
+    def send(self) -> None:
+        """Send those that wait."""
+        wire.send(self._control, {"ops": self._waiting})
+        self._waiting, self._size = [], 0
+
+
 class Worker:
     """Serves the requests of one connection."""
 
@@ -133,30 +156,15 @@ class Worker:
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
             traced=request["traced"],
-            hold_us=request["hold_us"],
-            kill_call=request["kill_call"],
             rebuilt=tuple(request["rebuilt"]),
         )
-        waiting: list[Message] = []
-        told_outside: list[Message] = []
-        size = 0
-
-        def take(op: Message) -> None:
-            nonlocal size
-            waiting.append(op)
-            told_outside.extend([op] if op["op"] in (t.Effect.KIND, t.Ack.KIND) else [])
-            size += len(op["data"]["base64"]) if op["op"] == t.Write.KIND else 0
-            if len(waiting) >= OPS_PER_FRAME or size >= FRAME_CHARACTERS:
-                wire.send(self._control, {"ops": waiting})
-                waiting.clear()
-                size = 0
-
-        ended = self._step(job, request["timeout_s"], take, limit_bytes=wire.FRAME_LIMIT_BYTES)
-        wire.send(self._control, {"ops": waiting})
+        ops = Ops(self._control)
+        ended = self._step(job, request["timeout_s"], ops.take, limit_bytes=wire.FRAME_LIMIT_BYTES)
+        ops.send()
         told = {**NOTHING_TOLD, **ended.watched}
         last = directory.read(self._root).to_json()
         if request["view"] and ended.how == "returned":
-            ended = self._viewed(ended, told_outside, request["timeout_s"])
+            ended = self._viewed(ended, ops.outside, request["timeout_s"])
         if on_disk is not None:
             place.take_off(self._root)
         wire.send(self._control, {"done": {**ended.form(), **told, "modules": ended.modules, "last": last}})
