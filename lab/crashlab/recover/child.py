@@ -35,6 +35,7 @@ from crashlab.recover import travel, wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from crashlab.lab import Sink
     from crashlab.live.on_disk import DiskGate
     from crashlab.subject import AnySubject
 
@@ -48,12 +49,13 @@ LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 class Job:
     """What one process is to do, in forms that JSON and marshal have.
 
-    ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, and ``disk`` the control
-    socket of a real disk below the root and a seed, or None; ``effects`` are those of the outside
-    world's record so far.
+    ``step`` is None for the recorded run, ``watched`` has a recovery recorded too, ``kill`` is
+    ``[op, byte]`` or None, and ``disk`` the control socket of a real disk below the root and a seed, or
+    None; ``effects`` are those of the outside world's record so far.
     """
 
     step: dict[str, Any] | None = None
+    watched: bool = False
     effects: Sequence[dict[str, Any]] = ()
     acked: Sequence[Any] = ()
     expected: Any = None
@@ -119,14 +121,19 @@ class Pipe:
 
 def run(prepared: Prepared, job: Job) -> NoReturn:
     """Do the job, tell the end of it, and end this process as an interpreter would."""
-    if job.step is None:
+    if job.step is None or job.watched:
         _run_recorded(prepared, job)
     step, pipe = job.step, prepared.pipe
-    done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
-    lab = Lab(prepared.directory, pipe.event, Lab.history(done), list(job.acked), job.expected)
+    lab = _lab(prepared, job, pipe.event)
     code = _answer(pipe, lambda: workload.recover(prepared.subject, lab, step))
     _finish()
     os._exit(code)
+
+
+def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
+    """What the subject receives, with all that happened outside before."""
+    done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
+    return Lab(prepared.directory, sink, Lab.history(done), list(job.acked), job.expected)
 
 
 def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
@@ -153,11 +160,12 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         gate = on_disk.DiskGate(socket, seed, prepared.root, pipe.op)
         emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
-    lab = Lab(prepared.directory, sink)
+    lab, step, subject = _lab(prepared, job, sink), job.step, prepared.subject
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    code = _answer(pipe, lambda: workload.record(prepared.subject, lab, sink))
+    again = (lambda: workload.record(subject, lab, sink)) if step is None else lambda: workload.recover(subject, lab, step)
+    code = _answer(pipe, again)
     _finish()
     if gate is not None:
         gate.end()
@@ -246,7 +254,7 @@ def main() -> NoReturn:
     os.dup2(output if isinstance(output, int) else os.open(output, os.O_WRONLY | os.O_APPEND), 1)
     sys.path[:] = request["sys_path"]
     job = Job(**request["job"])
-    if job.step is None:
+    if job.step is None or job.watched:
         from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
         RECORDER.install()

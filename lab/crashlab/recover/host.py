@@ -92,12 +92,20 @@ class Host:
     # --- what a caller asks --------------------------------------------------------------------
 
     def record(
-        self, *, kill: tuple[int, int] | None = None, disk: Mapping[str, Any] | None = None, timeout_s: float
+        self,
+        *,
+        kill: tuple[int, int] | None = None,
+        disk: Mapping[str, Any] | None = None,
+        recovery: Mapping[str, Any] | None = None,
+        timeout_s: float,
     ) -> RawRecording:
         """Run the workload once under the recorder, on an empty place.
 
         ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``. ``disk``
         puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
+        ``recovery`` runs one step of the recovery instead, on the tree of a crash state: ``{"tree": form,
+        "step": step, "effects": [op, …], "acked": [value, …], "expected": end}``, the effects and the acks
+        being those before the crash.
         """
         self._one_at_a_time()
         if self._recorder is None:
@@ -105,8 +113,9 @@ class Host:
         request = {
             "kill": kill,
             "disk": disk,
+            "recovery": recovery,
             "timeout_s": timeout_s,
-            "stop_after_acks": self.description["stop_after_acks"],
+            "stop_after_acks": None if recovery else self.description["stop_after_acks"],
             "outside": self.description["outside"],
         }
         self._recorder.put({"record": request})

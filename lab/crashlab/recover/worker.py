@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 OPS_PER_FRAME = 256
 FRAME_CHARACTERS = 1 << 20
+_TOLD = ("step", "effects", "acked", "expected")
+"""What a recovery that is recorded is told, beside its tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +111,9 @@ class Worker:
     # --- recording -----------------------------------------------------------------------------
 
     def _record(self, request: Message) -> None:
-        on_disk = request["disk"]
+        on_disk, recovery = request["disk"], request["recovery"]
         if on_disk is None:
-            place.refill(self._root, place.base_tree())
+            place.refill(self._root, Tree.from_json(recovery["tree"]) if recovery else place.base_tree())
         else:
             place.put_on(self._root, on_disk["path"])
         base, numbers = directory.read_numbered(self._root)
@@ -122,6 +124,7 @@ class Worker:
             stop_after_acks=request["stop_after_acks"],
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
+            **({"watched": True, **{name: recovery[name] for name in _TOLD}} if recovery else {}),
         )
         waiting: list[Message] = []
 
@@ -151,11 +154,11 @@ class Worker:
         assert trace is not None, "a recovery worker is made after prepare"
         state = _asked_state(trace, request)
         place.refill(self._root, state.tree)
-        effects = [t.op_to_json(op) for op in state.effects]
+        effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
+        acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
         steps = []
         for step in request["steps"]:
             events: list[Message] = []
-            acked = [op.value for op in state.acks]
             job = Job(step=step, effects=effects, acked=acked, expected=expected)
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
             destroyed = () if ended.how == "returned" else self._destroyed(state)
