@@ -4,10 +4,11 @@ Chosen are crash states of the faults outside (kill and power, or the one of the
 recover well when nothing more happens; those that do not are findings already. They are picked by seed and
 spread over the moments, until ``Budget.nested`` recoveries were met that change something: a recovery that
 only reads cannot be caught half done, and is counted apart. Each of these is killed at every op and at
-every page end inside a write. Power is lost at each of its moments; with a quick budget in so many states
-as :data:`LOSSES_EACH`, picked by seed, with a full one in all. A second crash is one more step of the same
-kind: the states of the first recoveries are what is chosen from, to the depth that was asked for, or until
-none is new.
+every page end inside a write, and loses power at each of its moments. With a quick budget these are
+:data:`KILLS_EACH` kills and :data:`LOSSES_EACH` power losses of each recovery: half of them the first ones,
+where it mends what the crash left, the others picked by seed. With a full budget they are all. A second
+crash is one more step of the same kind: the states of the first recoveries are what is chosen from, to the
+depth that was asked for, or until none is new.
 
 What a state must fulfil is what the fault of its first crash demands.
 """
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from crashlab.recover.host import Host
     from crashlab.settings import Asked
 
-LOSSES_EACH = 60
-"""So many power losses of one recovery are tried with a quick budget."""
+KILLS_EACH, LOSSES_EACH = 60, 40
+"""So many kills and so many power losses of one recovery are tried with a quick budget."""
 
 LOSSES_AT_ONCE = 6
 """Of these at most so many at one moment."""
@@ -88,7 +89,7 @@ class Crashes:
         """Every state, equal ones included; one recovery after the other."""
         for recovery in self.recoveries:
             if "kill" in self.kinds:
-                yield from recovery.kills()
+                yield from self._kills(recovery)
             if "power" in self.kinds:
                 yield from self._losses(recovery)
 
@@ -104,11 +105,24 @@ class Crashes:
 
     def extent(self, recovery: Recovery) -> tuple[int, int]:
         """How many crash states a recovery has, at the least, and how many of them are tried."""
-        kills = sum(1 for _ in recovery.kills()) if "kill" in self.kinds else 0
+        kills = tried = 0
+        if "kill" in self.kinds:
+            kills = sum(1 for _ in recovery.kills())
+            tried = kills if self.whole else min(kills, KILLS_EACH)
         if "power" not in self.kinds:
-            return kills, kills
+            return kills, tried
         losses = recovery.losses.count(self.limit)
-        return kills + losses, kills + (losses if self.whole else len(self._chosen(recovery)))
+        return kills + losses, tried + (losses if self.whole else len(self._chosen(recovery)))
+
+    def _kills(self, recovery: Recovery) -> Iterable[CrashState]:
+        if self.whole:
+            return recovery.kills()
+        states = list(recovery.kills())
+        first, rest = states[: KILLS_EACH // 2], states[KILLS_EACH // 2 :]
+        return first + self._chooser(recovery).sample(rest, min(len(rest), KILLS_EACH - len(first)))
+
+    def _chooser(self, recovery: Recovery) -> random.Random:
+        return random.Random(f"{self.seed} {recovery.outer.id}")  # noqa: S311 - a sample, no secret
 
     def _losses(self, recovery: Recovery) -> Iterable[CrashState]:
         if self.whole:
@@ -116,13 +130,14 @@ class Crashes:
         return self._chosen(recovery)
 
     def _chosen(self, recovery: Recovery) -> list[CrashState]:
-        """The losses of least and most at moments picked by seed."""
+        """The losses of least and most at the first moments, and at others picked by seed."""
         if id(recovery) not in self._picked:
             losses = recovery.losses
-            moments = losses.dones
-            random.Random(f"{self.seed} {recovery.outer.id}").shuffle(moments)  # noqa: S311 - a sample, no secret
+            early = LOSSES_EACH // LOSSES_AT_ONCE // 2
+            first, rest = losses.dones[:early], losses.dones[early:]
+            self._chooser(recovery).shuffle(rest)
             found: list[CrashState] = []
-            for done in moments:
+            for done in first + rest:
                 found += itertools.islice(losses.simplest([done]), min(LOSSES_AT_ONCE, LOSSES_EACH - len(found)))
             self._picked[id(recovery)] = [recovery.lost(state) for state in found]
         return self._picked[id(recovery)]
