@@ -136,10 +136,12 @@ class Crashes:
             early = LOSSES_EACH // LOSSES_AT_ONCE // 2
             first, rest = losses.dones[:early], losses.dones[early:]
             self._chooser(recovery).shuffle(rest)
-            found: list[CrashState] = []
+            found: dict[str, CrashState] = {}
             for done in first + rest:
-                found += itertools.islice(losses.simplest([done]), min(LOSSES_AT_ONCE, LOSSES_EACH - len(found)))
-            self._picked[id(recovery)] = [recovery.lost(state) for state in found]
+                more = itertools.islice(losses.simplest([done]), min(LOSSES_AT_ONCE, LOSSES_EACH - len(found)))
+                for state in map(recovery.lost, more):
+                    found.setdefault(state.digest, state)
+            self._picked[id(recovery)] = list(found.values())
         return self._picked[id(recovery)]
 
 
