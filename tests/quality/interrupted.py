@@ -241,3 +241,18 @@ def resume_reusing(lab: Any) -> str:
 
 
 REUSES_TEMPORARY = Subject(run_reusing, resume_reusing)
+
+
+def resume_counting_tries(lab: Any) -> dict[str, Any]:
+    """Wrong: notes how often it has tried, and at the third time gives its state up."""
+    tries = len(_value(lab.dir / "tries") or [])
+    if (_value(lab.dir / "state") or {}).get("step") == STEPS:
+        return {"step": STEPS}
+    save_atomic(lab.dir, ["tried"] * (tries + 1), "tries")
+    if tries > 1:
+        (lab.dir / "state").unlink(missing_ok=True)
+        return {"step": 0, "from": 0}
+    return run_counting(lab)
+
+
+BEARS_ONE = Subject(run_counting, resume_counting_tries, check=check_acked)

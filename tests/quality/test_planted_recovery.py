@@ -20,7 +20,7 @@ PLANTED: dict[str, tuple[Any, Any, str]] = {
     "takes its state away": (interrupted.TAKES_AWAY, interrupted.PUTS_BACK, "diverged"),
     "applies the journal twice": (interrupted.APPLIES_TWICE, interrupted.APPLIES_ONCE, "diverged"),
     "does the effect, then notes it": (interrupted.MAILS_AGAIN, interrupted.MAILS_KEYED, "duplicate-effect"),
-    "rewrites the log to mend its tail": (interrupted.REWRITES, interrupted.CUTS_OFF, "lost"),
+    "rewrites the log to mend its tail": (interrupted.REWRITES, interrupted.CUTS_OFF, "silent-reset"),
 }
 """Per fault: the program that has it, its correct twin, and the kind by which it must be found."""
 
@@ -100,3 +100,16 @@ def test_with_the_first_recovery_s_effects_forgotten_the_doubling_is_not_found(
     monkeypatch.setattr(CrashState, "effects", property(forgetful))
     report = explore(interrupted.MAILS_AGAIN, faults="kill,recovery", out=tmp_path, budget=FAST)
     assert "duplicate-effect" not in {finding.kind for finding in report.findings}
+
+
+def test_a_temporary_file_that_is_the_good_one_s_other_name(tmp_path: Path) -> None:
+    """Both names of a rename after a power loss: a recovery that opens the old one anew empties the good one."""
+    subject = interrupted.REUSES_TEMPORARY
+    report = explore(subject, faults="power,recovery", profile="btrfs", out=tmp_path, budget=FAST)
+    power, recovery = report.faults
+    assert (power.violation, recovery.violation > 0) == (0, True), str(report)
+    finding = report.findings[0]
+    assert finding.id.startswith("power@")
+    assert finding.profiles == ("btrfs",)
+    assert "both names of a rename" in finding.why
+    assert finding.advice[0].startswith("Remove a temporary file")
