@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     Lines = Callable[..., tuple[model.OpLine, ...]]
 
+_PENDING = (
+    "What a killed run had not synced was not yet on the disk: the recovery read it, went by it, and power took it.",
+    ("On resume sync the files that were read, and their directory, before doing anything that goes by them.",),
+)
 _REPEATABLE = (
     "Let each step of recovery be one that may be done again: keep the old state until the new one is complete,",
     "in a temporary file that is synced and then renamed over it.",
@@ -111,7 +115,8 @@ def retold(
         told = lines(alone(crash), mark_effect=run == doing, marks=marks)
         ops += (dataclasses.replace(line, run=run) for line in told)
     faults = [_fault_line(alone(crash)) for crash in crashes]
-    why, advice = _why(judgement, doing)
+    pending = len(crashes) > 1 and any(line.note == "lost" and line.run < len(crashes) - 1 for line in ops)
+    why, advice = _PENDING if pending and is_power(state) else _why(judgement, doing)
     return dataclasses.replace(
         finding,
         place=place_of(state, places),

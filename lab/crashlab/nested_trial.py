@@ -130,9 +130,12 @@ class Crashes:
         return self._chosen(recovery)
 
     def _chosen(self, recovery: Recovery) -> list[CrashState]:
-        """The losses of least and most at the first moments, and at others picked by seed."""
+        """All where they are few, else those of least and most at the first moments, and at others picked by seed."""
         if id(recovery) not in self._picked:
             losses = recovery.losses
+            if losses.count(LOSSES_EACH + 1) <= LOSSES_EACH:
+                self._picked[id(recovery)] = [recovery.lost(state) for state in losses.states()]
+                return self._picked[id(recovery)]
             early = LOSSES_EACH // LOSSES_AT_ONCE // 2
             first, rest = losses.dones[:early], losses.dones[early:]
             self._chooser(recovery).shuffle(rest)
@@ -180,7 +183,6 @@ class NestedTrial:
         self._honesty = NestedHonesty(reference.trace, kill_states(reference.trace), losses)
         self._extents: list[tuple[int, int]] = []
         self._left_out = self._idle = self._failing = 0
-        self._sampled = False
         self.rounds: list[Round] = []
         self.crashed: list[Recovery] = []
         self.controls: list[Control] = []
@@ -268,7 +270,6 @@ class NestedTrial:
         for position, state in enumerate(chosen):
             if len(found) >= budget.nested or self._is_late():
                 self._left_out += len(chosen) - position
-                self._sampled = True
                 break
             progress("record recoveries", len(found), min(budget.nested, len(chosen)))
             if self._verdicts.get(state.digest) != "consistent":
@@ -396,7 +397,7 @@ class NestedTrial:
             states=states + max(plain, 0),
             reached=reached + max(plain, 0),
             skipped=states - reached + self._left_out,
-            sampled=reached if self._sampled or self._left_out else 0,
+            sampled=sum(tried for states, tried in self._extents if self._left_out or tried < states),
             first_violation=first,
             seconds=round(self._seconds, 3),
             **totals,

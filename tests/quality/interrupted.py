@@ -256,3 +256,32 @@ def resume_counting_tries(lab: Any) -> dict[str, Any]:
 
 
 BEARS_ONE = Subject(run_counting, resume_counting_tries, check=check_acked)
+
+
+def _pay(lab: Any, order: str) -> str:
+    lab.effect("pay", key=order, yen=1000)
+    save_atomic(lab.dir, "yes", "paid")
+    return "paid"
+
+
+def run_order(lab: Any) -> str:
+    """Makes up an order's number, saves it durably, pays under it; a correct run."""
+    order = f"order-{os.urandom(4).hex()}"
+    save_atomic(lab.dir, order, "order")
+    return _pay(lab, order)
+
+
+def resume_trusting(lab: Any) -> str:
+    """Wrong: takes the number that it reads for a durable one; the run before may not have come to sync it."""
+    order = _value(lab.dir / "order")
+    return "paid" if (lab.dir / "paid").exists() else run_order(lab) if order is None else _pay(lab, order)
+
+
+def resume_syncing(lab: Any) -> str:
+    """The same, but what it goes by is made durable first."""
+    _dirsync(lab.dir)
+    return resume_trusting(lab)
+
+
+TRUSTS = Subject(run_order, resume_trusting)
+SYNCS = Subject(run_order, resume_syncing)

@@ -113,3 +113,28 @@ def test_a_temporary_file_that_is_the_good_one_s_other_name(tmp_path: Path) -> N
     assert finding.profiles == ("btrfs",)
     assert "both names of a rename" in finding.why
     assert finding.advice[0].startswith("Remove a temporary file")
+
+
+def test_what_the_killed_run_had_not_synced_is_still_lost_later(tmp_path: Path) -> None:
+    """A recovery that goes by what it reads, without a sync, is found by a power loss after a kill, and by that alone."""
+    report = explore(interrupted.TRUSTS, faults="kill,power,recovery", out=tmp_path, budget=FAST)
+    assert [count.violation > 0 for count in report.faults] == [False, False, True], str(report)
+    finding = report.findings[0]
+    assert (finding.kind, finding.confirmed) == ("duplicate-effect", None)
+    assert finding.id.startswith("kill@")
+    assert "/power@" in finding.id
+    assert any(line.note == "lost" and line.run == 0 for line in finding.ops), str(report)
+    assert finding.profiles
+
+
+def test_with_a_sync_of_what_it_reads_it_is_clean(tmp_path: Path) -> None:
+    """The twin that syncs before it pays bears a power loss after a kill."""
+    report = explore(interrupted.SYNCS, faults="kill,power,recovery", out=tmp_path, budget=FAST)
+    assert report.verdict == "consistent", str(report)
+
+
+def test_with_the_past_forgotten_the_trusting_recovery_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker is checked: a lab that takes the past of a kill for durable finds nothing."""
+    monkeypatch.setattr("crashlab.crash.nested.is_power", lambda _state: True)
+    report = explore(interrupted.TRUSTS, faults="kill,power,recovery", out=tmp_path, budget=FAST)
+    assert report.faults[-1].violation == 0
