@@ -149,10 +149,7 @@ def _marks_of_run(crashes: list[CrashState], run: int, losses: Losses | None) ->
 def _run_of_effect(judgement: Judgement) -> int | None:
     """The run that did the doubled effect last."""
     state, name = judgement.state, judgement.problems[0].effect
-    counts = [
-        sum(op.counted and op.name == name for op in alone(each).trace.before(alone(each).done, t.Effect))
-        for each in crashes_of(state)
-    ]
+    counts = [sum(op.counted and op.name == name for op in alone(each).effects) for each in crashes_of(state)]
     return max((run for run, count in enumerate(counts) if count), default=None)
 
 

@@ -56,7 +56,7 @@ class NestedHonesty(Honesty):
         done = {_count(state.effects, unknown)}
         for evidence in evidences:
             done |= {_count(effects, unknown) for effects in self._histories[evidence]}
-        if len(done) > 1 or any(op.thread and matches(unknown, op) for op in state.trace.before(state.done, t.Effect)):
+        if len(done) > 1 or any(op.thread and matches(unknown, op) for op in state.effects):
             return True
         losses = self._of_first
         return losses is not None and (

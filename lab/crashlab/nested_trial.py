@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 from crashlab.confirm import kill_for_real, sample
 from crashlab.crash.kill import kill_states
 from crashlab.crash.nested import FAULT, first_of
-from crashlab.faults import FaultRequest
 from crashlab.nested_honesty import NestedHonesty
 from crashlab.recoveries import Recoveries, acts
 from crashlab.report.model import Control, FaultCount, UnmeasuredReason
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from crashlab.crash.nested import Recovery
     from crashlab.crash.states import CrashState
     from crashlab.demands import Reference
+    from crashlab.faults import FaultRequest
     from crashlab.judge import Judgement
     from crashlab.observation import Answer
     from crashlab.recover.host import Host

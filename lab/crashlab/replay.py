@@ -26,6 +26,7 @@ from crashlab.nested_honesty import NestedHonesty
 from crashlab.observation import readable
 from crashlab.outcome import versions
 from crashlab.recover.host import Host
+from crashlab.recoveries import Recoveries
 from crashlab.report import model
 from crashlab.rounds import request
 from crashlab.settings import resolve
@@ -34,6 +35,7 @@ from crashlab.subject import DEFAULT_POLICY, Policy
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from crashlab import trace as t
     from crashlab.crash.states import CrashState
     from crashlab.report.folder import RunFolder
 
@@ -48,33 +50,23 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     rebuilt = tuple(stored.get("rebuilt", ()))
-    nested = "/" in state_id
-    if not nested:
-        state = state_of(trace, state_id, profile=profile, rebuilt=rebuilt)
+    first, _, later = state_id.partition("/")
+    state = state_of(trace, first, profile=profile, rebuilt=rebuilt)
+    if into is not None:
+        _make_room(into)
     with Host(stored["subject"], jobs=1, root=trace.root) as host:
-        reference = Reference(
-            kind=host.description["kind"],
-            trace=trace,
-            end=stored["end"],
-            ended=stored["ended"],
-            has_check=host.description["has_check"],
-            atomic=host.description["atomic"],
-            nothing=stored["nothing"],
-            rebuilt=rebuilt,
-        )
+        reference = _reference(host, trace, stored, rebuilt)
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
-        if nested:
-            from crashlab.recoveries import Recoveries  # noqa: PLC0415 - for a crash of a recovery alone
-
+        if later:
             recoveries = run.extra("recoveries.json") if run.has("recoveries.json") else {}
             state = Recoveries(host, reference, profiles=profile, stored=recoveries).follow(state_id)
         if into is not None:
-            _write_out(state, into)
+            directory.write(state.tree, into)
         asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
     lossy = "power" in state_id
     losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if lossy else None
-    honesty = (NestedHonesty if nested else Honesty)(trace, kill_states(trace), losses)
+    honesty = (NestedHonesty if later else Honesty)(trace, kill_states(trace), losses)
     judgement = Judge(reference, _policy(earlier, state), honesty).judge(state, answer)
     findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
@@ -88,7 +80,20 @@ def _policy(earlier: dict[str, Any], state: CrashState) -> Policy:
     return Policy(**given).over(DEFAULT_POLICY)
 
 
-def _write_out(state: CrashState, into: Path) -> None:
+def _reference(host: Host, trace: t.Trace, stored: dict[str, Any], rebuilt: tuple[str, ...]) -> Reference:
+    return Reference(
+        kind=host.description["kind"],
+        trace=trace,
+        end=stored["end"],
+        ended=stored["ended"],
+        has_check=host.description["has_check"],
+        atomic=host.description["atomic"],
+        nothing=stored["nothing"],
+        rebuilt=rebuilt,
+    )
+
+
+def _make_room(into: Path) -> None:
     try:
         into.mkdir(parents=True, exist_ok=True)
         full = any(into.iterdir())
@@ -98,7 +103,6 @@ def _write_out(state: CrashState, into: Path) -> None:
     if full:
         text = f"{into} is not empty; name a new or an empty directory for --into"
         raise UsageError(text)
-    directory.write(state.tree, into)
 
 
 def _report(

@@ -78,7 +78,7 @@ def test_asked_for_alone_it_accuses_the_first_crash_too(tmp_path: Path) -> None:
 
 def _whole_recoveries(self: Recovery) -> Iterator[CrashState]:
     """Sabotage: the recovery is never killed before its end."""
-    yield self._killed(len(self.trace.ops))  # noqa: SLF001 - the test plants a fault in the lab itself
+    yield self._killed(len(self.trace.ops))
 
 
 def test_without_the_second_crash_the_fault_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_temporary_file_that_is_the_good_one_s_other_name(tmp_path: Path) -> N
 
 
 def test_what_the_killed_run_had_not_synced_is_still_lost_later(tmp_path: Path) -> None:
-    """A recovery that goes by what it reads, without a sync, is found by a power loss after a kill, and by that alone."""
+    """A recovery that goes by what it reads, unsynced, is found by a power loss after a kill, and by that alone."""
     report = explore(interrupted.TRUSTS, faults="kill,power,recovery", out=tmp_path, budget=FAST)
     assert [count.violation > 0 for count in report.faults] == [False, False, True], str(report)
     finding = report.findings[0]

@@ -72,13 +72,12 @@ class Recovery:
         self.outer, self.base, self.told, self._at = outer, base, tuple(ops), at
         earlier = outer.within.starts if outer.within else (0,)
         if is_power(outer):
-            before = _events(outer)
-            first, number_of = base, _same
+            before, first = _events(outer), base
             self.starts: tuple[int, ...] = (*(-1 for _ in earlier), len(before))
         else:
-            before = _until(outer)
-            first, number_of = outer.trace.base, _numbers(outer, base)
+            before, first = _until(outer), outer.trace.base
             self.starts = (*earlier, len(before))
+        number_of = _same if is_power(outer) else _numbers(outer, base)
         own = (_moved(op, op.n + len(before), number_of) for op in ops)
         self.trace = t.Trace(root=outer.trace.root, base=first, ops=(*before, *own))
         self._options = {"profiles": tuple(profiles), "rebuilt": tuple(rebuilt), **bounds}

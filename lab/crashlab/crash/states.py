@@ -119,7 +119,7 @@ def no_such_op(trace: t.Trace, state_id: str, number: int) -> UsageError:
 
 _KEPT = 32
 _kept: list[Prefixes] = []
-"""The prefixes that were asked for last, the latest in front. A Trace is costly to hash, so they are found by looking."""
+"""The prefixes that were asked for last, the latest in front; a Trace is costly to hash, so no dictionary."""
 
 
 def prefixes_of(trace: t.Trace) -> Prefixes:

@@ -164,7 +164,9 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    again = (lambda: workload.record(subject, lab, sink)) if step is None else lambda: workload.recover(subject, lab, step)
+    again = (
+        (lambda: workload.record(subject, lab, sink)) if step is None else lambda: workload.recover(subject, lab, step)
+    )
     code = _answer(pipe, again)
     _finish()
     if gate is not None:

@@ -15,7 +15,7 @@ from crashlab.crash.losses import Losses
 from crashlab.crash.nested import Recovery
 from crashlab.crash.profiles import parse_profiles
 from crashlab.crash.states import CrashState, prefixes_of
-from crashlab.tree import Directory, File, Tree
+from crashlab.tree import Directory, File, Node, Tree
 
 BASE = Tree({0: Directory({"dir": 1}), 1: Directory()})
 PROFILES = parse_profiles("ext4,xfs,btrfs")
@@ -45,11 +45,13 @@ def killed(done: int, cut_bytes: int | None = None) -> CrashState:
 def renumbered(tree: Tree) -> Tree:
     """The tree as a recorder reads it in: the same names, other numbers for the files below ``dir``."""
     numbers = {inode: inode if inode < 2 else 40 + inode for inode in tree.nodes}
-    nodes = {}
+    nodes: dict[int, Node] = {}
     for inode, node in tree.nodes.items():
         if isinstance(node, Directory):
-            node = dataclasses.replace(node, entries={name: numbers[each] for name, each in node.entries.items()})
-        nodes[numbers[inode]] = node
+            entries = {name: numbers[each] for name, each in node.entries.items()}
+            nodes[numbers[inode]] = dataclasses.replace(node, entries=entries)
+        else:
+            nodes[numbers[inode]] = node
     return Tree(nodes)
 
 
@@ -138,7 +140,7 @@ def test_ids_of_depth_two_name_the_run_of_each_lost_op() -> None:
     )
     ids = [second.lost(state).id for state in second.losses.states()]
     lost = {item for each in ids for item in each.partition("-")[2].split(",")}
-    assert {"0:3n1", "1:1", "1"} & lost or {"0:3", "1:1", "1"} <= lost, sorted(lost)
+    assert {"0:3", "1:1", "1"} <= lost, sorted(lost)
     assert second.op_words(1) == "op 1 of the run"
     assert second.op_words(4) == "op 1 of recovery 1"
     assert second.op_words(6) == "op 1 of recovery 2"
@@ -150,9 +152,7 @@ def test_kills_are_every_prefix_and_every_page_end() -> None:
     """As for a run: n + 1 states and one more per cut, each with the effects of both."""
     recovery = recovery_of(killed(5))
     kills = list(recovery.kills())
-    assert [state.id for state in kills] == [
-        f"kill@5/kill@{each}" for each in ("0", "1", "2+4096", "2", "3", "4", "5")
-    ]
+    assert [state.id for state in kills] == [f"kill@5/kill@{each}" for each in ("0", "1", "2+4096", "2", "3", "4", "5")]
     assert [len(state.effects) for state in kills] == [1, 1, 1, 1, 2, 2, 2]
     assert {len(state.acks) for state in kills} == {1}
     assert {state.ran for state in kills} == {5}
@@ -160,13 +160,17 @@ def test_kills_are_every_prefix_and_every_page_end() -> None:
 
 def test_equal_states_of_run_and_recovery_have_equal_digests() -> None:
     """A recovery that does what the run did next leaves the states that the run left; a doubled effect does not."""
-    rest = tuple(dataclasses.replace(op, n=op.n - 2) for op in RUN[2:])
-    rest = (dataclasses.replace(rest[0], inode=42), *rest[1:3], dataclasses.replace(rest[3], inode=50))
+    rest = (
+        t.Rename(n=1, path="dir/a.tmp", inode=42, to="dir/a"),
+        t.Effect(n=2, name="mail"),
+        t.Ack(n=3, value=1),
+        t.Create(n=4, path="dir/b", inode=50),
+    )
     recovery = recovery_of(killed(2), rest)
     of_run = {state.digest for state in kill_states(TRACE)}
     assert {state.digest for state in recovery.kills()} <= of_run
     doubling = recovery_of(killed(5))
-    assert [state.digest in of_run for state in doubling.kills()][0]
+    assert next(doubling.kills()).digest in of_run
     assert not any(state.digest in of_run for state in doubling.kills() if len(state.effects) > 1)
 
 
@@ -188,7 +192,7 @@ def test_an_id_of_no_crash_is_refused(crash: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_composed_losses_are_those_of_one_long_run(seed: int) -> None:
     """Power lost in a recovery after a kill leaves what it leaves when one run does all those ops without a crash."""
-    chooser = random.Random(seed)
+    chooser = random.Random(seed)  # noqa: S311 - a reproducible choice, no secret
     done = chooser.randrange(len(RUN) + 1)
     recovery = recovery_of(killed(done))
     ops = [dataclasses.replace(op, n=done + op.n) for op in RECOVERY]
