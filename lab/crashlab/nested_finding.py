@@ -115,8 +115,9 @@ def retold(
         told = lines(alone(crash), mark_effect=run == doing, marks=marks)
         ops += (dataclasses.replace(line, run=run) for line in told)
     faults = [_fault_line(alone(crash)) for crash in crashes]
-    pending = len(crashes) > 1 and any(line.note == "lost" and line.run < len(crashes) - 1 for line in ops)
-    why, advice = _PENDING if pending and is_power(state) else _why(judgement, doing)
+    within = state.within
+    pending = within is not None and any(within.run_of(n)[0] < within.depth for n in marks_of(state, losses))
+    why, advice = _PENDING if pending else _why(judgement, doing)
     return dataclasses.replace(
         finding,
         place=place_of(state, places),

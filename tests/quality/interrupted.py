@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 STEPS = 3
 
 
+def dirsync(directory: Path) -> None:
+    """fsync of the directory: its names are durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
 def save_atomic(directory: Path, value: Any, name: str) -> None:
     """As ever, but an old temporary file goes first: after a power loss it may be the good file's other name."""
     (directory / f"{name}.tmp").unlink(missing_ok=True)
@@ -56,11 +63,23 @@ def resume_moving(lab: Any) -> dict[str, Any]:
 
 
 def resume_moving_back(lab: Any) -> dict[str, Any]:
-    """The same, but what a recovery that died has taken away is put back first."""
+    """The same, but what a recovery that died has taken away is put back first, and each name is synced.
+
+    A temporary file that is left goes before: after a power loss it may be the state's other name.
+    """
     state, taken = lab.dir / "state", lab.dir / "state.recovering"
+    (lab.dir / "state.tmp").unlink(missing_ok=True)
     if taken.exists() and not state.exists():
         os.rename(taken, state)
-    return resume_moving(lab)
+    dirsync(lab.dir)
+    if not state.exists():
+        return {**run_counting(lab), "from": 0}
+    os.rename(state, taken)
+    dirsync(lab.dir)
+    step = _value(taken)["step"]
+    save_atomic(lab.dir, {"step": STEPS}, "state")
+    taken.unlink()
+    return {"step": STEPS, "from": step}
 
 
 TAKES_AWAY = Subject(run_counting, resume_moving, check=check_acked)
@@ -141,12 +160,6 @@ LINE = "x" * 5000
 BATCHES = tuple([{"seq": n, "text": LINE}] for n in range(3))
 
 
-def _dirsync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
-
-
 def append_line(directory: Path, events: list[dict[str, Any]]) -> None:
     """Appends and syncs; a kill may leave a line without its end."""
     new = not (directory / "events").exists()
@@ -155,7 +168,7 @@ def append_line(directory: Path, events: list[dict[str, Any]]) -> None:
         file.flush()
         os.fsync(file.fileno())
     if new:
-        _dirsync(directory)
+        dirsync(directory)
 
 
 def _whole(directory: Path) -> bytes:
@@ -279,7 +292,7 @@ def resume_trusting(lab: Any) -> str:
 
 def resume_syncing(lab: Any) -> str:
     """The same, but what it goes by is made durable first."""
-    _dirsync(lab.dir)
+    dirsync(lab.dir)
     return resume_trusting(lab)
 
 
