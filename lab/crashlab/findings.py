@@ -68,11 +68,20 @@ class Findings:
         """Take one judged state; anything but a violation is left alone. ``confirmed``: it came about for real."""
         if judgement.verdict != "violation":
             return
-        key = judgement.state.fault, judgement.kind, self._cause(judgement)
+        key = self._key(judgement)
         group = self._groups.setdefault(key, _Group(judgement, answer, {}, confirmed))
         group.sizes[judgement.state.id] = _size(judgement.state)
         if group.takes(judgement, confirmed):
             group.judgement, group.answer, group.confirmed = judgement, answer, confirmed
+
+    def _key(self, judgement: Judgement) -> tuple[str, str, str]:
+        """What makes two states one finding. What one crash shows already is no finding of a second one."""
+        kind, cause = judgement.kind, self._cause(judgement)
+        if judgement.state.within is not None:
+            for fault in ("kill", "power"):
+                if (fault, kind, cause) in self._groups:
+                    return fault, kind, cause
+        return judgement.state.fault, kind, cause
 
     def earliest(self) -> list[Judgement]:
         """Per kind of violation after a power loss, the one at the earliest moment."""

@@ -90,7 +90,7 @@ def cause_of(judgement: Judgement, marks: dict[int, Mark], places: Places) -> st
     """What makes two findings one: why power lost it, or the line of the recovery that was running."""
     state = judgement.state
     if is_power(state):
-        return f"power {why_lost(judgement, marks)}"
+        return why_lost(judgement, marks)
     line = state.trace.op(state.last_op).at if state.last_op else ""
     return line or place_of(state, places)
 

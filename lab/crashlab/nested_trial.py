@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from crashlab.recover.host import Host
     from crashlab.settings import Asked
 
-KILLS_EACH, LOSSES_EACH = 60, 40
+KILLS_EACH, LOSSES_EACH = 40, 30
 """So many kills and so many power losses of one recovery are tried with a quick budget."""
 
 LOSSES_AT_ONCE = 6

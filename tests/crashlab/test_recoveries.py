@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crashlab import Budget, UsageError, explore
+from crashlab import Budget, Policy, UsageError, explore
+from crashlab.confirm import Death
+from crashlab.crash.states import prefixes_of
+from crashlab.demands import Reference
+from crashlab.recover import travel
+from crashlab.recover.host import Host
+from crashlab.recoveries import Recoveries
 from crashlab.replay import replay
 from crashlab.report.folder import RunFolder
-from tests.quality import interrupted
+from crashlab.trace import Effect, Trace
+from tests.quality import interrupted, programs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +131,58 @@ def test_fewer_recoveries_than_states_are_told_as_a_sample(tmp_path: Path) -> No
     assert (report.verdict, count.points) == ("consistent", 2)
     assert count.sampled == count.reached > 0
     assert count.skipped > 0
+
+
+def test_a_recovery_is_recorded_on_the_tree_that_it_is_given() -> None:
+    """Host.record runs one step of the recovery there, with what was told before it, and may kill it for real."""
+    with Host(travel.pack(interrupted.MAILS_KEYED)) as host:
+        run = host.record(timeout_s=30)
+        trace = Trace(root=run.root, base=run.base, ops=run.ops)
+        host.prepare(trace)
+        reference = Reference(kind="Subject", trace=trace, end=(run.value or {})["end"])
+        recoveries = Recoveries(host, reference, profiles="ext4")
+        effect = next(op.n for op in run.ops if isinstance(op, Effect))
+        outer = prefixes_of(trace).killed(effect)
+        recovery = recoveries.recovery(outer)
+        again = [op for op in recovery.ops if isinstance(op, Effect)]
+        assert [(op.key, op.counted) for op in again] == [("m1", False)]
+        assert not recoveries.unmeasured
+        killed = host.record(recovery=recoveries.request(outer), kill=(2, 0), timeout_s=30)
+        assert (killed.how, len(killed.ops)) == ("signal", 2)
+        assert killed.ops[0].KIND == recovery.told[0].KIND
+
+
+def test_a_recovery_that_writes_unseen_is_unmeasured(tmp_path: Path) -> None:
+    """What no op explains is a reason against a pass here too."""
+    report = explore(interrupted.CHILD_WRITES, faults="kill,recovery", out=tmp_path, budget=FAST)
+    assert report.verdict == "unmeasured"
+    assert [reason.code for reason in report.unmeasured] == ["unseen-writer"]
+    assert "recovery of kill@" in report.unmeasured[0].detail
+
+
+def test_what_one_crash_shows_is_no_finding_of_a_second(tmp_path: Path) -> None:
+    """The recovery does what the run does wrong, too; there is one finding, at the first crash."""
+    report = explore(programs.PAYS_TWICE, faults="kill,recovery", out=tmp_path, budget=FAST)
+    assert report.faults[-1].violation > 0
+    (finding,) = report.findings
+    assert "/" not in finding.id
+    assert any("/" in each for each in finding.same)
+
+
+def test_the_policy_of_the_fault_outside_holds(tmp_path: Path) -> None:
+    """Where a kill may do an effect again, a kill of the recovery may."""
+    lenient = {"kill": Policy(effects="at-least-once")}
+    report = explore(interrupted.MAILS_AGAIN, faults="kill,recovery", policy=lenient, out=tmp_path, budget=FAST)
+    assert report.verdict == "consistent", str(report)
+
+
+def test_a_real_death_that_disagrees_takes_back_every_accusation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a recovery that is killed for real leaves something else than computed, the lab accuses nobody."""
+    told = [Death("kill@2", ("dir/state: absent / file",))]
+    monkeypatch.setattr("crashlab.nested_trial.kill_for_real", lambda *_arguments, **_options: told)
+    report = explore(interrupted.TAKES_AWAY, faults="kill,recovery", out=tmp_path, budget=FAST)
+    assert report.verdict == "unmeasured"
+    (reason,) = (each for each in report.unmeasured if each.code == "real-kill-disagrees")
+    assert "/kill@2: computed / real: dir/state" in reason.detail

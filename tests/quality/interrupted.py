@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 from crashlab import Log, Subject
@@ -298,3 +299,14 @@ def resume_syncing(lab: Any) -> str:
 
 TRUSTS = Subject(run_order, resume_trusting)
 SYNCS = Subject(run_order, resume_syncing)
+
+
+def resume_with_a_child(lab: Any) -> str:
+    """Right, but a child process does the writing, which the lab cannot see."""
+    if not (lab.dir / "state").exists():
+        return run_once(lab)
+    subprocess.run(["/bin/sh", "-c", "echo resumed > resumed"], cwd=lab.dir, check=True)
+    return "done"
+
+
+CHILD_WRITES = Subject(run_once, resume_with_a_child)
