@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.kill import cut_points
@@ -89,22 +89,23 @@ def kill_for_real(
     points: list[tuple[int, int]],
     *,
     timeout_s: float,
+    recovery: dict[str, Any] | None = None,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> list[Death]:
-    """Kill a real process at each point and compare."""
+    """Kill a real process at each point and compare; with ``recovery``, as :meth:`Host.record` takes it, that."""
     deaths = []
     for done, (n, cut_bytes) in enumerate(points, start=1):
-        deaths.append(_die(host, n, cut_bytes, timeout_s))
+        deaths.append(_die(host, n, cut_bytes, timeout_s, recovery))
         progress(done)
     return deaths
 
 
-def _die(host: Host, n: int, cut_bytes: int, timeout_s: float) -> Death:
+def _die(host: Host, n: int, cut_bytes: int, timeout_s: float, recovery: dict[str, Any] | None) -> Death:
     """One real death. A run that takes fewer ops this time is killed at its own end instead."""
-    recording = host.record(kill=(n, cut_bytes), timeout_s=timeout_s)
+    recording = host.record(kill=(n, cut_bytes), recovery=recovery, timeout_s=timeout_s)
     if recording.how == "returned" and (len(recording.ops) < n or cut_bytes):
         n, cut_bytes = min(n, len(recording.ops)), 0
-        recording = host.record(kill=(n, cut_bytes), timeout_s=timeout_s)
+        recording = host.record(kill=(n, cut_bytes), recovery=recovery, timeout_s=timeout_s)
     return compare(recording, n, cut_bytes)
 
 

@@ -37,7 +37,7 @@ class Effects:
         order, expected = self._order, self._expected
         # A Store takes one more value in later steps: what that does outside is not the recovery's doing.
         judged = answer.steps if self._reference.program else answer.steps[:1]
-        before = [(self._identities[op.n], op) for op in state.effects if op.counted]
+        before = [(self._identity(op), op) for op in state.effects if op.counted]
         events = (op for step in judged for op in step.events if isinstance(op, t.Effect) and op.counted)
         done = [*before, *((identity(op), op) for op in events)]
         observed = Counter(each for each, _ in done)
@@ -56,6 +56,11 @@ class Effects:
                     kind="duplicate-effect", summary=summary, effect=each[0], expected=("once; or lab.unknown(…)",)
                 )
         yield from self._missing_problems(answer, order, observed, honest)
+
+    def _identity(self, op: t.Effect) -> Identity:
+        """The identity of an effect, looked up where the recorded run did it and no recovery."""
+        recorded = self._reference.trace.ops
+        return self._identities[op.n] if op.n <= len(recorded) and recorded[op.n - 1] is op else identity(op)
 
     def _missing_problems(
         self, answer: Answer, order: list[t.Effect], observed: Counter[Identity], honest: list[t.Unknown]

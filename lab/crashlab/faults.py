@@ -17,7 +17,7 @@ from crashlab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILT: tuple[str, ...] = ("kill", "power")
+BUILT: tuple[str, ...] = ("kill", "power", "recovery")
 """Faults that this version injects."""
 
 DEFAULT: tuple[str, ...] = ("kill", "power")
@@ -26,8 +26,14 @@ DEFAULT: tuple[str, ...] = ("kill", "power")
 DESIGNED: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery", "connection", "server", "race")
 """Every fault of the design, in the order in which reports name them."""
 
-OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {"kill": {"cut": ("page", "byte")}}
-"""Per fault: its options and what each may be; the first is the default."""
+OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "kill": {"cut": ("page", "byte")},
+    "recovery": {"depth": ("1", "2", "3"), "cut": ("page", "byte")},
+}
+"""Per fault: its options and what each may be; the first is the default.
+
+``recovery[depth=2]`` crashes the recovery from a crash of a recovery too; a full budget does so unasked.
+"""
 
 _ITEM = re.compile(r"(?P<name>[^\[\],:]*)(?P<variant>:[^\[\],]*)?(?:\[(?P<options>[^\[\]]*)\])?")
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")

@@ -12,6 +12,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crashlab import nested_finding
 from crashlab import trace as t
 from crashlab.crash.marks import last_seen
 from crashlab.crash.places import place_path
@@ -67,11 +68,20 @@ class Findings:
         """Take one judged state; anything but a violation is left alone. ``confirmed``: it came about for real."""
         if judgement.verdict != "violation":
             return
-        key = judgement.state.fault, judgement.kind, self._cause(judgement)
+        key = self._key(judgement)
         group = self._groups.setdefault(key, _Group(judgement, answer, {}, confirmed))
         group.sizes[judgement.state.id] = _size(judgement.state)
         if group.takes(judgement, confirmed):
             group.judgement, group.answer, group.confirmed = judgement, answer, confirmed
+
+    def _key(self, judgement: Judgement) -> tuple[str, str, str]:
+        """What makes two states one finding. What one crash shows already is no finding of a second one."""
+        kind, cause = judgement.kind, self._cause(judgement)
+        if judgement.state.within is not None:
+            for fault in ("kill", "power"):
+                if (fault, kind, cause) in self._groups:
+                    return fault, kind, cause
+        return judgement.state.fault, kind, cause
 
     def earliest(self) -> list[Judgement]:
         """Per kind of violation after a power loss, the one at the earliest moment."""
@@ -88,6 +98,8 @@ class Findings:
         if judgement.problems[0].effect:
             return judgement.problems[0].effect
         state = judgement.state
+        if state.within is not None:
+            return nested_finding.cause_of(judgement, self._marks(state), self._places)
         if state.fault == "power":
             return why_lost(judgement, self._marks(state))
         line = state.trace.op(state.last_op).at if state.last_op else ""
@@ -95,7 +107,7 @@ class Findings:
 
     def _marks(self, state: CrashState) -> dict[int, Mark]:
         """What a power loss took; nothing for other faults."""
-        return self._losses.marks(state) if self._losses is not None and state.recipe is not None else {}
+        return nested_finding.marks_of(state, self._losses)
 
     def finish(self, reference: Reference, advice: Advice | None = None) -> list[tuple[model.Finding, CrashState]]:
         """The findings, gravest kind first, then the earliest crash; each with its state.
@@ -114,15 +126,16 @@ class Findings:
         explanation = explain(judgement)
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
         same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
-        return model.Finding(
+        nested = state.within is not None
+        finding = model.Finding(
             id=state.id,
             verdict="violation",
             kind=problem.kind,
             fault=state.fault,
             summary=problem.summary,
-            place=self._places.of(state),
+            place="" if nested else self._places.of(state),
             contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
-            profiles=self._losses.possible(state) if self._losses is not None and state.recipe is not None else (),
+            profiles=self._possible(state),
             ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
             fault_line=_fault_line(state),
             disk=disk_lines(state),
@@ -137,6 +150,13 @@ class Findings:
             confirmed=group.confirmed,
             replay=f"crashlab replay {shlex.quote(state.id)}",
         )
+        return nested_finding.retold(finding, judgement, self._losses, self._places, op_lines) if nested else finding
+
+    def _possible(self, state: CrashState) -> tuple[str, ...]:
+        """The profiles that allow a power loss; a crash of a recovery has its own."""
+        if self._losses is None or state.recipe is None or state.within is not None:
+            return ()
+        return self._losses.possible(state)
 
 
 def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, ...]:
@@ -148,6 +168,8 @@ def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, .
 
 def _size(state: CrashState) -> tuple[int, int]:
     """What makes a case small: an early crash, then a short cut, or few losses."""
+    if state.within is not None:
+        return nested_finding.size_of(state)
     if state.fault == "power":
         return state.last_op, 1_000_000 if state.id.endswith("-all") else state.id.count(",") + 1
     return state.last_op, state.cut_bytes or 0
@@ -234,7 +256,7 @@ def disk_lines(state: CrashState) -> tuple[model.DiskLine, ...]:
         digest = node.content.digest[:12] if isinstance(node, File) else ""
         words_of = _content_words(state, inode, node) if isinstance(node, File) and node.content.size else ""
         if state.cut_bytes is not None and inode == getattr(state.trace.op(state.last_op), "inode", None):
-            words_of = f"cut inside op {state.last_op}"
+            words_of = f"cut inside {op_words(state, state.last_op)}"
         lines.append(
             model.DiskLine(path=place_path(path), type=type_name(node), bytes=size, digest=digest, state=words_of)
         )
@@ -247,7 +269,12 @@ def _content_words(state: CrashState, inode: int, file: File) -> str:
     if seen is None:
         blank = file.content.size and not any(file.content.read())
         return "all zeros" if blank else "a mix of old and new"
-    return f"as at op {seen}" if seen else ""
+    return f"as at {op_words(state, seen)}" if seen else ""
+
+
+def op_words(state: CrashState, n: int) -> str:
+    """One op by its number: ``op 6``, or ``op 6 of the run`` where a recovery has such an op too."""
+    return f"op {n}" if state.within is None else state.within.op_words(n)
 
 
 def _observed(step: Step) -> model.Observed:
@@ -264,7 +291,9 @@ def _observed(step: Step) -> model.Observed:
 def _effects(reference: Reference, state: CrashState, answer: Answer) -> model.Effects:
     expected = tuple(words(op) for op in reference.trace.ops if isinstance(op, t.Effect) and op.counted)
     later = [op for step in answer.steps for op in step.events if isinstance(op, (t.Effect, t.Unknown))]
-    observed = [f"before the crash: {words(op)}" for op in state.effects if op.counted]
+    start = len(state.effects) if state.within is None else len(state.within.outer.effects)
+    observed = [f"before the crash: {words(op)}" for op in state.effects[:start] if op.counted]
+    observed += [f"recovery that died: {words(op)}" for op in state.effects[start:] if op.counted]
     for op in later:
         if isinstance(op, t.Unknown):
             observed.append(f"recovery reported unknown: {words(op)}")

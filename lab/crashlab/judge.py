@@ -86,7 +86,7 @@ class Judge:
 
     def _refusals(self, state: CrashState, step: Step) -> Iterator[Problem]:
         store = not self._reference.program
-        acked = self._reference.acked(state.done) if store else 0
+        acked = self._reference.acked(state.ran) if store else 0
         what = "load()" if store else "resume"
         did = f"{what} raised {step.error}" if step.how == "raised" else f"{what} {_ending(step)}"
         if files := self._evidence_destroyed(state, step):
@@ -96,7 +96,7 @@ class Judge:
         if step.how == "hang":
             return
         if store and acked:
-            last = shown(self._reference.calls(state.done)[acked - 1])
+            last = shown(self._reference.calls(state.ran)[acked - 1])
             yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=(last,))
         else:
             yield Problem(kind="stuck", summary=did, expected=("resume, and the uncrashed end",))
@@ -132,8 +132,8 @@ class Judge:
             yield from self._store_problems(state, value)
 
     def _store_problems(self, state: CrashState, value: dict[str, Any]) -> Iterator[Problem]:
-        started = [canonical(form) for form in self._reference.calls(state.done)]
-        acked = self._reference.acked(state.done)
+        started = [canonical(form) for form in self._reference.calls(state.ran)]
+        acked = self._reference.acked(state.ran)
         found = canonical(value["value"])
         nothing = value.get("nothing", False) or self._reference.nothing == {"value": value["value"]}
         if nothing and (not acked or self._policy.acked == "prefix"):
@@ -141,8 +141,8 @@ class Judge:
         allowed = started[0 if self._policy.acked == "prefix" else max(acked - 1, 0) :]
         if found in allowed and not value.get("nothing"):
             return
-        last = shown(self._reference.calls(state.done)[acked - 1]) if acked else "nothing there"
-        expected = (last, *([shown(self._reference.calls(state.done)[-1])] if len(started) > acked else []))
+        last = shown(self._reference.calls(state.ran)[acked - 1]) if acked else "nothing there"
+        expected = (last, *([shown(self._reference.calls(state.ran)[-1])] if len(started) > acked else []))
         said = "returned nothing there" if nothing else f"returned {shown(value['value'])}"
         if "raised" in value:
             kind, said = "lost", f"raised {value['raised']}"
@@ -156,8 +156,8 @@ class Judge:
         yield Problem(kind=kind, summary=summary, expected=expected)
 
     def _log_problems(self, state: CrashState, value: dict[str, Any]) -> Iterator[Problem]:
-        batches = self._reference.calls(state.done)
-        whole = self._reference.acked(state.done)
+        batches = self._reference.calls(state.ran)
+        whole = self._reference.acked(state.ran)
         acked = [canonical(event) for batch in batches[:whole] for event in batch]
         flying = [canonical(event) for batch in batches[whole:] for event in batch]
         found = [canonical(event) for event in value["value"] or []]

@@ -15,7 +15,7 @@ from crashlab.report import model
 from crashlab.subject import Commands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from crashlab.crash.states import CrashState
     from crashlab.recover.host import Host
@@ -56,6 +56,8 @@ class Outcome:
             verdict = "unmeasured"
         folder.save_trace(recorded.reference.trace)
         folder.save_extra("reference.json", _stored(recorded, host))
+        if recoveries := _recoveries(state for _, state in self.found):
+            folder.save_extra("recoveries.json", recoveries)
         report = model.Report(
             verdict=verdict,
             subject=subject,
@@ -98,6 +100,17 @@ def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
         "nothing": reference.nothing,
         "rebuilt": list(reference.rebuilt),
     }
+
+
+def _recoveries(states: Iterable[CrashState]) -> dict[str, Any]:
+    """The recorded recoveries whose crashes are among the findings, by the id of the crash that they recovered from."""
+    stored: dict[str, Any] = {}
+    for state in states:
+        within = state.within
+        while within is not None:
+            stored[within.outer.id] = within.to_json()
+            within = within.outer.within
+    return stored
 
 
 def _trace_info(trace: t.Trace) -> model.TraceInfo:

@@ -136,14 +136,15 @@ class _Exploration:
         """Every fault that was asked for, the controls, and what follows from all of them."""
         reference, whole = recorded.reference, self._asked.only is None
         places = Places(reference.trace)
-        losses = self._losses(reference, self._asked.profiles) if self._asked.asks("power") else None
+        losses = self._losses(reference, self._asked.profiles) if self._asked.loses_power else None
         shown = self._losses(reference, self._asked.named_profiles) if self._asked.disk else losses
         findings = Findings(places, shown)
         rounds = self._tried(reference, findings, losses)
+        self._in_recovery(reference, findings, losses, rounds)
         if whole:
             self._control(recorded)
         self._outcome.matrix = matrix([(tried.judged, tried.spots) for tried in rounds], places)
-        self._outcome.counts += [tried.count() for tried in rounds]
+        self._outcome.counts[:0] = [tried.count() for tried in rounds]
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
         self._outcome.found = findings.finish(reference, self._on_barriers(reference, rounds) if whole else None)
@@ -163,6 +164,8 @@ class _Exploration:
     def _tried(self, reference: Reference, findings: Findings, losses: Losses | None) -> list[Round]:
         rounds: list[Round] = []
         for fault in faults_of(self._asked):
+            if fault.name == "recovery":
+                continue
             tried = self._round(reference, fault, rounds, losses)
             for judgement, answer in tried.judge(partial(self._progress, fault.name)):
                 findings.add(judgement, answer)
@@ -174,6 +177,24 @@ class _Exploration:
             self._outcome.unmeasured += tried.unmeasured
             self._outcome.notes += tried.notes
         return rounds
+
+    def _in_recovery(
+        self, reference: Reference, findings: Findings, losses: Losses | None, rounds: Sequence[Round]
+    ) -> None:
+        """Crashes of the recoveries from what the other faults left."""
+        fault = next((each for each in faults_of(self._asked) if each.name == "recovery"), None)
+        if fault is None:
+            return
+        from crashlab.nested_trial import NestedTrial  # noqa: PLC0415 - few checks crash a recovery
+
+        earlier = {digest: verdict for tried in rounds for digest, (verdict, _) in tried.judged.items()}
+        trial = NestedTrial(self._host, self._asked, reference, fault, losses=losses, earlier=earlier)
+        for judgement, answer in trial.judge(self._progress):
+            findings.add(judgement, answer)
+        self._outcome.controls.extend(trial.controls)
+        self._outcome.unmeasured.extend(trial.unmeasured)
+        self._outcome.notes.extend(trial.notes)
+        self._outcome.counts.append(trial.count())
 
     def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> None:
         """The same subject on a real disk."""
@@ -253,7 +274,7 @@ def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:
     """The faults to try: all that were asked for, or the one of the state that alone is asked for."""
     if asked.only is None:
         return asked.faults
-    name = asked.only.partition("@")[0]
+    name = "recovery" if "/" in asked.only else asked.only.partition("@")[0]
     chosen = tuple(fault for fault in asked.faults if fault.name == name)
     if not chosen:
         text = f"{asked.only!r} belongs to none of the faults asked for ({', '.join(map(str, asked.faults))})"

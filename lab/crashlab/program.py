@@ -26,9 +26,9 @@ from crashlab.tree import describe as describe_node
 from crashlab.values import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from crashlab.lab import Lab
+    from crashlab.lab import EffectRecord, Lab
     from crashlab.subject import Command, Commands
 
 EVENTS = "CRASHLAB_EVENTS"
@@ -81,8 +81,8 @@ class EventsFile:
     def __init__(self, lab: Lab, root: str) -> None:
         self._lab = lab
         self.path = events_path(root)
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.writelines(_line(record) for record in lab.records() if record.counted)
+        with open(self.path, "wb") as file:
+            file.writelines(history(lab.records()))
             self._read = file.tell()
 
     def tell(self) -> None:
@@ -100,9 +100,12 @@ class EventsFile:
             file.writelines(json.dumps({"ack": value}) + "\n" for value in acked)
 
 
-def _line(record: Any) -> str:
-    form = {"effect": record.name, **({} if record.key is None else {"key": record.key}), **record.detail}
-    return json.dumps(form) + "\n"
+def history(records: Iterable[EffectRecord]) -> Iterator[bytes]:
+    """Lines that tell what was done to the outside world; what a known key did not do is not among them."""
+    for record in records:
+        key = {} if record.key is None else {"key": record.key}
+        if record.counted:
+            yield json.dumps({"effect": record.name, **key, **record.detail}).encode() + b"\n"
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from crashlab import directory
 from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
+from crashlab.crash.nested import first_of
 from crashlab.crash.places import Places
 from crashlab.crash.profiles import DEFAULT, parse_profiles
 from crashlab.demands import Reference
@@ -21,9 +22,11 @@ from crashlab.errors import UsageError
 from crashlab.findings import Findings
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
+from crashlab.nested_honesty import NestedHonesty
 from crashlab.observation import readable
 from crashlab.outcome import versions
 from crashlab.recover.host import Host
+from crashlab.recoveries import Recoveries
 from crashlab.report import model
 from crashlab.rounds import request
 from crashlab.settings import resolve
@@ -32,6 +35,7 @@ from crashlab.subject import DEFAULT_POLICY, Policy
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from crashlab import trace as t
     from crashlab.crash.states import CrashState
     from crashlab.report.folder import RunFolder
 
@@ -46,37 +50,50 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     rebuilt = tuple(stored.get("rebuilt", ()))
-    state = state_of(trace, state_id, profile=profile, rebuilt=rebuilt)
+    first, _, later = state_id.partition("/")
+    state = state_of(trace, first, profile=profile, rebuilt=rebuilt)
     if into is not None:
-        _write_out(state, into)
-    policy = _policy(earlier, state.fault)
+        _make_room(into)
     with Host(stored["subject"], jobs=1, root=trace.root) as host:
-        reference = Reference(
-            kind=host.description["kind"],
-            trace=trace,
-            end=stored["end"],
-            ended=stored["ended"],
-            has_check=host.description["has_check"],
-            atomic=host.description["atomic"],
-            nothing=stored["nothing"],
-            rebuilt=rebuilt,
-        )
+        reference = _reference(host, trace, stored, rebuilt)
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
+        if later:
+            recoveries = run.extra("recoveries.json") if run.has("recoveries.json") else {}
+            state = Recoveries(host, reference, profiles=profile, stored=recoveries).follow(state_id)
+        if into is not None:
+            directory.write(state.tree, into)
         asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
-    losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if state.fault == "power" else None
-    judgement = Judge(reference, policy, Honesty(trace, kill_states(trace), losses)).judge(state, answer)
+    lossy = "power" in state_id
+    losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if lossy else None
+    honesty = (NestedHonesty if later else Honesty)(trace, kill_states(trace), losses)
+    judgement = Judge(reference, _policy(earlier, state), honesty).judge(state, answer)
     findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
 
 
-def _policy(earlier: dict[str, Any], fault: str) -> Policy:
-    given = earlier.get("settings", {}).get("policy", {}).get(fault, {})
+def _policy(earlier: dict[str, Any], state: CrashState) -> Policy:
+    """What was demanded; of a crash during recovery, what the fault of its first crash demands."""
+    policies = earlier.get("settings", {}).get("policy", {})
+    given = policies.get(first_of(state).fault, policies.get(state.fault, {}))
     return Policy(**given).over(DEFAULT_POLICY)
 
 
-def _write_out(state: CrashState, into: Path) -> None:
+def _reference(host: Host, trace: t.Trace, stored: dict[str, Any], rebuilt: tuple[str, ...]) -> Reference:
+    return Reference(
+        kind=host.description["kind"],
+        trace=trace,
+        end=stored["end"],
+        ended=stored["ended"],
+        has_check=host.description["has_check"],
+        atomic=host.description["atomic"],
+        nothing=stored["nothing"],
+        rebuilt=rebuilt,
+    )
+
+
+def _make_room(into: Path) -> None:
     try:
         into.mkdir(parents=True, exist_ok=True)
         full = any(into.iterdir())
@@ -86,14 +103,16 @@ def _write_out(state: CrashState, into: Path) -> None:
     if full:
         text = f"{into} is not empty; name a new or an empty directory for --into"
         raise UsageError(text)
-    directory.write(state.tree, into)
 
 
 def _report(
     earlier: dict[str, Any], verdict: model.Verdict, state: CrashState, findings: list[model.Finding], started: float
 ) -> model.Report:
     subject = earlier.get("subject", {})
-    note = f"replayed {state.id} of {earlier.get('run', 'a stored run')}"
+    notes = [f"replayed {state.id} of {earlier.get('run', 'a stored run')}"]
+    known = {each.get("id"): each.get("digest") for each in earlier.get("findings", [])}
+    if known.get(state.id, state.digest) != state.digest:
+        notes.append(f"{state.id} has other bytes than in that run (digest {state.digest}, was {known[state.id]}).")
     seconds = round(time.monotonic() - started, 3)
     counts = {verdict: 1} if verdict in ("consistent", "refused", "violation", "unmeasured") else {}
     return model.Report(
@@ -105,7 +124,7 @@ def _report(
         versions=versions(),
         faults=(model.FaultCount(fault=state.fault, points=1, states=1, distinct=1, judged=1, **counts),),
         findings=tuple(findings),
-        notes=(note,),
+        notes=tuple(notes),
         seconds=seconds,
         run=str(earlier.get("run", "")),
     )

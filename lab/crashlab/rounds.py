@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.demands import unknowns_of
 from crashlab.errors import UsageError
@@ -53,9 +54,17 @@ def request(state: CrashState, reference: Reference, *, timeout_s: float, togeth
 
 def addressed(state: CrashState, reference: Reference) -> dict[str, Any]:
     """What a worker needs to find a state: its recipe, or the tree where it has none."""
+    if state.within is not None:
+        return {"state": state.id, "done": 0, **met(state)}
     if state.fault == "power" and state.recipe is None:
         return {"state": state.id, "tree": state.tree.to_json(), "done": state.done}
     return {"state": state.id, "profile": state.profile or None, "rebuilt": reference.rebuilt}
+
+
+def met(state: CrashState) -> dict[str, Any]:
+    """What a recovery meets: the tree, the effects done before and the values acked."""
+    effects, acked = [t.op_to_json(op) for op in state.effects], [op.value for op in state.acks]
+    return {"tree": state.tree.to_json(), "effects": effects, "acked": acked}
 
 
 MOMENTS_IN_DEPTH, FAILING_IN_PASSING, MOMENTS_AT_ALL = 8, 2, 32

@@ -44,6 +44,11 @@ class Asked:
         """Whether this fault was asked for."""
         return any(request.name == fault for request in self.faults)
 
+    @property
+    def loses_power(self) -> bool:
+        """Whether power losses of the run are needed: asked for, or because crashes of recoveries alone are."""
+        return self.asks("power") or (self.asks("recovery") and not self.asks("kill"))
+
     def policy_of(self, fault: str) -> Policy:
         """What ``fault`` demands: the given policy over the default."""
         return self.policy.get(fault, Policy()).over(DEFAULT_POLICY)
@@ -78,7 +83,7 @@ class Asked:
         """The settings as the report holds them."""
         return Settings(
             faults=tuple(str(fault) for fault in self.faults),
-            profile=tuple(str(each) for each in self.named_profiles) if self.asks("power") or self.disk else (),
+            profile=tuple(str(each) for each in self.named_profiles) if self.loses_power or self.disk else (),
             disk=self.disk or "",
             policy={fault.name: dataclasses.asdict(self.policy_of(fault.name)) for fault in self.faults},
             budget=dataclasses.asdict(self.budget),

@@ -42,15 +42,19 @@ def test_a_request_reads_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("powerloss", "unknown fault 'powerloss'; did you mean 'power'? Known: kill, power"),
-        ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill, power"),
-        ("damages", "unknown fault 'damages'; did you mean 'damage' (which is not built yet)? Known: kill, power"),
-        ("xyzzy", "unknown fault 'xyzzy'; Known: kill, power"),
-        ("kill,race", "fault 'race' is not built yet; this version knows kill, power"),
+        ("powerloss", "unknown fault 'powerloss'; did you mean 'power'? Known: kill, power, recovery"),
+        ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill, power, recovery"),
+        (
+            "damages",
+            "unknown fault 'damages'; did you mean 'damage' (which is not built yet)? Known: kill, power, recovery",
+        ),
+        ("xyzzy", "unknown fault 'xyzzy'; Known: kill, power, recovery"),
+        ("kill,race", "fault 'race' is not built yet; this version knows kill, power, recovery"),
         ("power:ext4", "fault 'power' has no variant ':ext4'; write power"),
         ("kill:now", "fault 'kill' has no variant ':now'; write kill"),
         ("kill[cut=bit]", "fault 'kill' has no option 'cut=bit'; it has cut=page|byte"),
         ("kill[bytes]", "fault 'kill' has no option 'bytes'; it has cut=page|byte"),
+        ("recovery[depth=9]", "fault 'recovery' has no option 'depth=9'; it has depth=1|2|3; cut=page|byte"),
         ("kill,kill[cut=byte]", "fault 'kill' is asked for twice, as kill and as kill[cut=byte]; keep one"),
     ],
 )

@@ -86,7 +86,7 @@ def test_events_before_the_crash_can_be_read_and_new_ones_are_told(tmp_path: Pat
 
 def test_a_line_that_is_no_event_is_an_error_with_the_line(tmp_path: Path) -> None:
     """A misspelt event must not be a missing one."""
-    with pytest.raises(UsageError, match="'efect mail' in \\$CRASHLAB_EVENTS is no event"):
+    with pytest.raises(UsageError, match="no event: 'efect mail"):
         Told(tmp_path).resume('echo efect mail >> "$CRASHLAB_EVENTS"')
 
 

@@ -1,5 +1,9 @@
 """From the id of a crash state to the state: ``kill@7``, ``kill@7+4096``, ``power@9-3,5d2``.
 
+A crash of a recovery names one crash after the other, ``kill@7/kill@2``. What the recovery did is not in
+the trace of the run, so that :mod:`crashlab.crash.nested` follows what stands behind the first stroke; its
+docstring tells how such an id is read.
+
 An id is a recipe and no hash, so it means the same on every machine. One of a power loss is read under
 the profiles that were asked for: they say what was forced, and so what can be lost at all.
 """
@@ -36,7 +40,7 @@ def state_of(
     kill, power = _KILL.fullmatch(state_id), _POWER.fullmatch(state_id)
     match = kill or power
     if match is None:
-        nested = " a crash during recovery is not built yet;" if "/" in state_id else ""
+        nested = " a crash during recovery needs its recorded recovery;" if "/" in state_id else ""
         text = f"{state_id!r} is no state id that this version knows;{nested} expected kill@7, kill@7+4096 or power@9-3"
         raise UsageError(text)
     number = int(match["done"])

@@ -17,7 +17,7 @@ from crashlab.crash.states import CrashState
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from crashlab import trace as t
     from crashlab.crash.profiles import Profile
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class Losses:
-    """Power losses of one trace. The options are those of :class:`~crashlab.crash.power.PowerLoss`.
+    """Power losses of one trace, ``since`` so many of its ops completed; the other options are those of
+    :class:`~crashlab.crash.power.PowerLoss`.
 
     >>> from crashlab import trace as t
     >>> from crashlab.crash.profiles import parse_profiles
@@ -48,10 +49,11 @@ class Losses:
         rebuilt: Sequence[str] = REBUILT,
         sample: int | None = None,
         edges: bool = False,
+        since: int = 0,
     ) -> None:
         self.trace, self.profiles = trace, tuple(profiles)
         self._losses = [
-            PowerLoss(trace, profile, bound=bound, seed=seed, rebuilt=rebuilt, sample=sample, edges=edges)
+            PowerLoss(trace, profile, bound=bound, seed=seed, rebuilt=rebuilt, sample=sample, edges=edges, since=since)
             for profile in profiles
         ]
 
@@ -79,10 +81,13 @@ class Losses:
                     return limit
         return len(seen)
 
-    def simplest(self) -> Iterator[CrashState]:
-        """From the first moment on, of each cut the states that lost the least and the most of their files."""
+    def simplest(self, at: Collection[int] | None = None) -> Iterator[CrashState]:
+        """From the first moment on, of each cut the states that lost the least and the most of their files.
+
+        ``at``: only at these of :attr:`dones`.
+        """
         seen: set[int] = set()
-        for done in sorted(self._losses[0].moments):
+        for done in self.dones if at is None else sorted(at):
             for loss in self._losses:
                 for recipe in loss.ends(done):
                     if recipe.digest not in seen:
@@ -103,6 +108,11 @@ class Losses:
     def moments(self) -> int:
         """At how many moments power is lost: they are the same for each profile."""
         return len(self._losses[0].moments)
+
+    @property
+    def dones(self) -> list[int]:
+        """After how many ops power is lost, in order."""
+        return sorted(self._losses[0].moments)
 
     def one(self, state_id: str) -> CrashState:
         """The state of an id, under the first profile that knows it. Raises UsageError where none does."""

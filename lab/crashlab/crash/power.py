@@ -78,10 +78,11 @@ class PowerLoss:
         rebuilt: Sequence[str] = shapes.REBUILT,
         sample: int | None = None,
         edges: bool = False,
+        since: int = 0,
     ) -> None:
         self.trace, self.profile = trace, profile
         self.cuts = cuts_of(trace, profile, rebuilt=rebuilt)
-        self.moments = {moment.done: moment for moment in moments_of(trace)}
+        self.moments = {moment.done: moment for moment in moments_of(trace) if moment.done >= since}
         self.counts = Counts()
         self._bound, self._seed = bound, seed
         self._sample = bound if sample is None else sample

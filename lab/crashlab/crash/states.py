@@ -16,6 +16,7 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
+    from crashlab.crash.nested import Recovery
     from crashlab.crash.power import Recipe
     from crashlab.tree import Tree
 
@@ -26,7 +27,8 @@ class CrashState:
 
     ``done`` ops were completed. Where ``cut_bytes`` is set, op ``done + 1`` was in flight and that
     many of its bytes are there. A power loss names the ``profile`` that allows the state, and its
-    ``recipe`` there.
+    ``recipe`` there. A crash of a recovery says ``within`` which one; its ``trace`` then goes on from
+    the first run to that recovery, and ``done`` counts along it.
     """
 
     id: str
@@ -37,6 +39,12 @@ class CrashState:
     cut_bytes: int | None = None
     profile: str = ""
     recipe: Recipe | None = None
+    within: Recovery | None = None
+
+    @property
+    def ran(self) -> int:
+        """How many ops of the recorded run had completed when it crashed; no recovery adds to them."""
+        return self.done if self.within is None else self.within.outer.ran
 
     @property
     def last_op(self) -> int:
@@ -57,7 +65,7 @@ class CrashState:
     def digest(self) -> str:
         """Hash of tree, effects and acks, as 32 hexadecimal digits."""
         # Of one trace the numbers say which effects and acks they are: its first ones.
-        outside = prefixes_of(self.trace).outside(self.done)
+        outside = (self.within or prefixes_of(self.trace)).outside(self.done)
         text = f"{self.tree.digest} {self.tree.times_set} {outside}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -109,12 +117,17 @@ def no_such_op(trace: t.Trace, state_id: str, number: int) -> UsageError:
     return UsageError(text)
 
 
-_last: Prefixes | None = None
+_KEPT = 32
+_kept: list[Prefixes] = []
+"""The prefixes that were asked for last, the latest in front; a Trace is costly to hash, so no dictionary."""
 
 
 def prefixes_of(trace: t.Trace) -> Prefixes:
-    """The prefixes of ``trace``; those of the last trace asked for are kept."""
-    global _last  # noqa: PLW0603 - a cache of one: a worker serves one trace, and a Trace is costly to hash
-    if _last is None or _last.trace is not trace:
-        _last = Prefixes(trace)
-    return _last
+    """The prefixes of ``trace``; those of the last few traces asked for are kept."""
+    if not _kept or _kept[0].trace is not trace:
+        known = next((each for each in _kept if each.trace is trace), None)
+        if known is not None:
+            _kept.remove(known)
+        _kept.insert(0, known or Prefixes(trace))
+        del _kept[_KEPT:]
+    return _kept[0]

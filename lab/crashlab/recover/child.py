@@ -50,14 +50,15 @@ LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 class Job:
     """What one process is to do, in forms that JSON and marshal have.
 
-    ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, and ``disk`` the control
-    socket of a real disk below the root and a seed, or None; ``effects`` are those of the outside
-    world's record so far. ``traced`` watches the recorded run from outside, by its system calls, as
-    :meth:`crashlab.recover.host.Host.record` takes it, but for the files of ``rebuilt``. A Python run that is
-    watched so tells its ``events`` through that file.
+    ``step`` is None for the recorded run, ``watched`` has a recovery recorded too, ``kill`` is
+    ``[op, byte]`` or None, and ``disk`` the control socket of a real disk below the root and a seed, or
+    None; ``effects`` are those of the outside world's record so far. ``traced`` watches from outside, by
+    the system calls, as :meth:`crashlab.recover.host.Host.record` takes it, but for the files of
+    ``rebuilt``. A Python run that is watched so tells its ``events`` through that file.
     """
 
     step: dict[str, Any] | None = None
+    watched: bool = False
     effects: Sequence[dict[str, Any]] = ()
     acked: Sequence[Any] = ()
     expected: Any = None
@@ -126,18 +127,23 @@ class Pipe:
 
 def run(prepared: Prepared, job: Job) -> NoReturn:
     """Do the job, tell the end of it, and end this process as an interpreter would."""
-    if job.step is None and job.traced is not None:
+    if job.traced is not None:
         from crashlab.recover import traced  # noqa: PLC0415 - only these runs need it
 
         traced.run(prepared, job)
-    if job.step is None:
+    if job.step is None or job.watched:
         _run_recorded(prepared, job)
     step, pipe = job.step, prepared.pipe
-    done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
-    lab = Lab(prepared.directory, pipe.event, Lab.history(done), list(job.acked), job.expected)
+    lab = _lab(prepared, job, pipe.event)
     code = _answer(pipe, lambda: workload.recover(prepared.subject, lab, step))
     _finish()
     os._exit(code)
+
+
+def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
+    """What the subject receives, with all that happened outside before."""
+    done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
+    return Lab(prepared.directory, sink, Lab.history(done), list(job.acked), job.expected)
 
 
 def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
@@ -166,13 +172,11 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         gate = on_disk.DiskGate(socket, seed, prepared.root, pipe.op)
         emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
-    lab = Lab(prepared.directory, sink)
+    lab = _lab(prepared, job, sink)
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    subject = prepared.subject
-    assert not isinstance(subject, Commands), "a command is watched from outside"
-    code = _answer(pipe, lambda: workload.record(subject, lab, sink))
+    code = _answer(pipe, lambda: _ran(prepared, job, lab, sink))
     _finish()
     if gate is not None:
         gate.end()
@@ -182,16 +186,22 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     os._exit(code)
 
 
+def _ran(prepared: Prepared, job: Job, lab: Lab, sink: Sink) -> dict[str, Any]:
+    """The recorded run, or the step of the recovery that is recorded."""
+    if job.step is not None:
+        return workload.recover(prepared.subject, lab, job.step)
+    assert not isinstance(prepared.subject, Commands), "a command is watched from outside"
+    return workload.record(prepared.subject, lab, sink)
+
+
 def _run_told(prepared: Prepared, job: Job) -> NoReturn:
     """The recorded run where another process watches: this one only writes down its events."""
     from crashlab.recover.traced import EventLines  # noqa: PLC0415 - only these runs need it
 
     lines = EventLines(job.events)
     sink: Sink = lines if job.stop_after_acks is None else workload.stop_after(lines, job.stop_after_acks)
-    lab = Lab(prepared.directory, sink)
-    subject, modules = prepared.subject, frozenset(sys.modules)
-    assert not isinstance(subject, Commands), "a command is no Python process"
-    code = _answer(prepared.pipe, lambda: workload.record(subject, lab, sink))
+    lab, modules = _lab(prepared, job, sink), frozenset(sys.modules)
+    code = _answer(prepared.pipe, lambda: _ran(prepared, job, lab, sink))
     _finish()
     prepared.pipe.line({"watched": {}, "modules": sorted(sys.modules.keys() - modules)})
     os._exit(code)
@@ -277,7 +287,7 @@ def main() -> NoReturn:
     os.dup2(output if isinstance(output, int) else os.open(output, os.O_WRONLY | os.O_APPEND), 1)
     sys.path[:] = request["sys_path"]
     job = Job(**request["job"])
-    if job.step is None and not job.events:
+    if (job.step is None or job.watched) and not job.events:
         from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
         RECORDER.install()

@@ -98,6 +98,7 @@ class Host:
         kill: tuple[int, int] | None = None,
         disk: Mapping[str, Any] | None = None,
         traced: Mapping[str, Any] | None = None,
+        recovery: Mapping[str, Any] | None = None,
         timeout_s: float,
     ) -> RawRecording:
         """Run the workload once under the recorder, on an empty place.
@@ -107,6 +108,9 @@ class Host:
         ``traced`` watches it by its system calls, as the run of a Commands always is: ``{}``, with ``hold_us``
         each call is held for so long, to see stores into mapped files, and with ``kill_call``, ``(name, number)``,
         it dies by SIGKILL when it makes that call for so many times.
+        ``recovery`` runs one step of the recovery instead, on the tree of a crash state: ``{"tree": form,
+        "step": step, "effects": [op, …], "acked": [value, …], "expected": end}``, the effects and the acks
+        being those before the crash.
         """
         self._one_at_a_time()
         if self._recorder is None:
@@ -118,8 +122,9 @@ class Host:
             "traced": {} if traced is None and program else traced,
             "rebuilt": self.description["rebuilt"],
             "view": program,
+            "recovery": recovery,
             "timeout_s": timeout_s,
-            "stop_after_acks": self.description["stop_after_acks"],
+            "stop_after_acks": None if recovery else self.description["stop_after_acks"],
             "outside": self.description["outside"],
         }
         self._recorder.put({"record": request})

@@ -22,6 +22,7 @@ from crashlab import program
 from crashlab import trace as t
 from crashlab.errors import UsageError
 from crashlab.events import write_line
+from crashlab.lab import EffectRecord, Lab
 from crashlab.record.strace.watching import Program, tracees, watch
 from crashlab.recover import sweep
 from crashlab.recover.wire import BOOTSTRAP
@@ -68,8 +69,8 @@ class _Teller:
 def run(prepared: Prepared, job: Job) -> NoReturn:
     """Watch the run to its end, tell it, and end this process as the program ended."""
     events = program.events_path(prepared.root)
-    with open(events, "xb"):
-        pass
+    with open(events, "xb") as file:
+        file.writelines(program.history(_known(job)))
     try:
         if isinstance(prepared.subject, Commands):
             finished = _watched_command(prepared, job, prepared.subject, events)
@@ -86,13 +87,20 @@ def run(prepared: Prepared, job: Job) -> NoReturn:
     os._exit(finished.code or 0)
 
 
+def _known(job: Job) -> list[EffectRecord]:
+    """What was done to the outside world before a crash."""
+    done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
+    return Lab.history(done)
+
+
 def _watched_command(prepared: Prepared, job: Job, subject: Commands, events: str) -> Finished:
-    argv, teller = program.filled(subject.start, prepared.root), _Teller(prepared.pipe, job.stop_after_acks)
+    command = subject.start if job.step is None or subject.resume is None else subject.resume
+    argv, teller = program.filled(command, prepared.root), _Teller(prepared.pipe, job.stop_after_acks)
     finished = _watched(prepared, job, argv, events, teller, streams={"stdin": subprocess.DEVNULL})
     if finished.code == 0:
         prepared.pipe.line({"result": {}})
     elif finished.code:
-        told = f"{program.shown(subject.start)} exited with {finished.code}"
+        told = f"{program.shown(command)} exited with {finished.code}"
         prepared.pipe.line({"exit": {"code": finished.code, "message": "", "told": told}})
     prepared.pipe.line({"watched": _told(finished), "modules": []})
     return finished

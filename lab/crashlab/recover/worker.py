@@ -47,6 +47,8 @@ NOTHING_TOLD: dict[str, Any] = {
     "first": 0,
 }
 """What a recorded run that died tells beside its ops."""
+_TOLD = ("step", "effects", "acked", "expected")
+"""What a recovery that is recorded is told, beside its tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +144,9 @@ class Worker:
     # --- recording -----------------------------------------------------------------------------
 
     def _record(self, request: Message) -> None:
-        on_disk = request["disk"]
+        on_disk, recovery = request["disk"], request["recovery"]
         if on_disk is None:
-            place.refill(self._root, place.base_tree())
+            place.refill(self._root, Tree.from_json(recovery["tree"]) if recovery else place.base_tree())
         else:
             place.put_on(self._root, on_disk["path"])
         base, numbers = directory.read_numbered(self._root)
@@ -157,6 +159,7 @@ class Worker:
             outside=tuple(request["outside"]),
             traced=request["traced"],
             rebuilt=tuple(request["rebuilt"]),
+            **({"watched": True, **{name: recovery[name] for name in _TOLD}} if recovery else {}),
         )
         ops = Ops(self._control)
         ended = self._step(job, request["timeout_s"], ops.take, limit_bytes=wire.FRAME_LIMIT_BYTES)
@@ -184,11 +187,11 @@ class Worker:
         assert trace is not None, "a recovery worker is made after prepare"
         state = _asked_state(trace, request)
         place.refill(self._root, state.tree)
-        effects = [t.op_to_json(op) for op in state.effects]
+        effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
+        acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
         steps = []
         for step in request["steps"]:
             events: list[Message] = []
-            acked = [op.value for op in state.acks]
             job = Job(step=step, effects=effects, acked=acked, expected=expected)
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
             destroyed = () if ended.how == "returned" else self._destroyed(state)

@@ -31,7 +31,7 @@ _VALUE_CHARACTERS = 120
 _NOTE_COLUMN = 50
 _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
 _UNKNOWN = "recovery reported unknown"
-_WHEN = ("before the crash", "recovery", _UNKNOWN)
+_WHEN = ("before the crash", "recovery that died", "recovery", _UNKNOWN)
 _TRACEBACK = "Traceback (most recent call last):"
 _CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
 
@@ -79,8 +79,11 @@ def _draw_ops(page: Page, finding: Finding) -> None:
     number = max((len(str(op.n)) for op in kept), default=1) + 4
     kind = page.columns([_words(op.op) for op in kept], 14)
     threads = len({op.thread for op in kept}) > 1
-    previous = 0
+    previous = run = 0
     for op in kept:
+        if op.run != run:
+            _draw_crashes(page, finding.crashes[run : op.run], number)
+            previous, run = 0, op.run
         if previous and op.n > previous + 1:
             page.line(" " * number, ("…", "dim"))
         previous = op.n
@@ -88,9 +91,13 @@ def _draw_ops(page: Page, finding: Finding) -> None:
         if threads:
             parts.append((f"t{op.thread}  ", "dim"))
         _draw_op(page, parts, op, _note(finding, op))
-    if finding.fault_line:
-        page.line(" " * (number + 2), (f"---------- {finding.fault_line} ----------", "fault"))
+    _draw_crashes(page, (*finding.crashes[run:], *([finding.fault_line] if finding.fault_line else [])), number)
     page.blank()
+
+
+def _draw_crashes(page: Page, lines: Sequence[str], number: int) -> None:
+    for line in lines:
+        page.line(" " * (number + 2), (f"---------- {line} ----------", "fault"))
 
 
 def _telling(ops: Sequence[OpLine]) -> list[OpLine]:

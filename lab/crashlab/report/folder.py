@@ -177,6 +177,10 @@ class RunFolder:
         """The stored trace. Raises UsageError like :meth:`report`."""
         return Trace.from_json(self.extra("trace.json"))
 
+    def has(self, name: str) -> bool:
+        """Whether :meth:`save_extra` wrote this; some runs have nothing to say there."""
+        return (self.path / safe_name(name)).is_file()
+
     def extra(self, name: str) -> dict[str, Any]:
         """What :meth:`save_extra` wrote. Raises UsageError like :meth:`report`."""
         path = self.path / safe_name(name)

@@ -161,7 +161,8 @@ class Control:
 @dataclass(frozen=True, kw_only=True)
 class OpLine:
     """One op of a finding, ready to be shown. ``text`` is what it did; ``note`` is ``lost``, ``cut`` or
-    None; ``remark`` says in words what this op has to do with the finding."""
+    None; ``remark`` says in words what this op has to do with the finding. ``run`` is 0 for the recorded
+    run, 1 for the recovery from its crash, and so on."""
 
     n: int
     op: str
@@ -173,6 +174,7 @@ class OpLine:
     note: str | None = None
     remark: str = ""
     thread: int = 0
+    run: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +215,8 @@ class Finding:
 
     ``place`` is the readable name of the crash point (``turn5.tool2.effect+``); ``same`` are further
     state ids with the same kind and place group; ``fault_line`` is what stands between the ops and
-    the rest (``killed``, ``killed inside op 6``).
+    the rest (``killed``, ``killed inside op 6``). Where the recovery crashed too, ``crashes`` are the
+    earlier crashes, one after the ops of each run.
     """
 
     id: str
@@ -226,6 +229,7 @@ class Finding:
     profiles: tuple[str, ...] = ()
     ops: tuple[OpLine, ...] = ()
     fault_line: str = ""
+    crashes: tuple[str, ...] = ()
     disk: tuple[DiskLine, ...] = ()
     observed: Observed = field(default_factory=lambda: Observed(how="returned"))
     expected: tuple[str, ...] = ()

@@ -185,13 +185,16 @@ def bound_words(report: Report) -> str:
     if _is_one_state(report):
         return "one state; nothing is claimed of the others"
     budget = report.settings.budget
-    parts = ["every prefix"]
+    parts = ["every prefix"] if any(each.fault in ("kill", "power") for each in report.faults) else []
     for fault in report.settings.faults:
         if fault.startswith("kill"):
             parts.append("writes cut at every byte" if "cut=byte" in fault else "writes cut at page ends")
         elif fault.startswith("power"):
             whole = 2 ** budget.get("subset", 0)
             parts.append(f"power losses at each barrier: cuts of the metadata with {whole} variants, larger ones' core")
+        elif fault.startswith("recovery"):
+            recoveries = sum(each.points for each in report.faults if each.fault == "recovery")
+            parts.append(f"crashes of {count(recoveries, 'recovery', 'recoveries')}")
     sampled = sum(each.sampled for each in report.faults)
     return f"{', '.join(parts)}; {sampled:,} sampled beyond"
 

@@ -56,7 +56,7 @@ def test_what_the_program_rebuilds_is_never_left() -> None:
         ("kill@0+1", r"no op 0 in this recording"),
         ("power@4-9", "no op 9 in this recording"),
         ("power@4-1..999999999999", "no op 999999999999 in this recording"),
-        ("power@4-2/kill@1", "a crash during recovery is not built yet"),
+        ("power@4-2/kill@1", "a crash during recovery needs its recorded recovery"),
         ("power@4-", "no state id"),
         ("power@4+1", "no state id"),
         ("power@", "no state id"),

@@ -147,7 +147,7 @@ BROKEN = {
         "from crashlab import Store\ncheckpoint = Store(print, print)\n",
         "broken has no 'chekpoint'; did you mean 'checkpoint'?",
     ),
-    "is none": ("chekpoint = {}\n", "broken:chekpoint is {} (a dict), not a Store, a Log or a Subject"),
+    "is none": ("chekpoint = {}\n", "broken:chekpoint is {} (a dict), not a Store, Log, Subject or Commands"),
     "checks itself": (
         "import crashlab.recover.host as h\nh.Host({})\n",
         "a check was started while the module was imported in a fresh process",

@@ -60,7 +60,7 @@ class Decoder:
         self.mapped = False
         self.late = False
         self.delay_ns = delay_ns
-        self.events = Events() if events_path else None
+        self.events = _events_of(events_path)
         self.events_path = os.path.realpath(events_path) if events_path else ""
         self.first: int | None = None
         self.first_end: End | None = None
@@ -284,3 +284,13 @@ class Decoder:
             return stat.S_ISREG(os.stat(real).st_mode)
         except OSError:
             return True
+
+
+def _events_of(path: str) -> Events | None:
+    """The events of a run, with what the file has already: that was done before."""
+    if not path:
+        return None
+    events = Events()
+    with open(path, "rb") as file:
+        events.feed(file.read())
+    return events
