@@ -16,6 +16,7 @@ from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
 from crashlab.crash.profiles import DEFAULT, parse_profiles
+from crashlab.damage_twins import Twins, twins_of
 from crashlab.demands import Reference
 from crashlab.errors import UsageError
 from crashlab.findings import Findings
@@ -27,7 +28,7 @@ from crashlab.recover.host import Host
 from crashlab.report import model
 from crashlab.rounds import request
 from crashlab.settings import resolve
-from crashlab.subject import DEFAULT_POLICY, Policy
+from crashlab.subject import Policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,9 +64,11 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
         )
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
         asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
+        twins = _twins(host, reference, state)
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
     losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if state.fault == "power" else None
-    judgement = Judge(reference, policy, Honesty(trace, kill_states(trace), losses)).judge(state, answer)
+    honesty = Honesty(trace, kill_states(trace), losses)
+    judgement = Judge(reference, policy, honesty, said=twins.said if twins else None).judge(state, answer)
     findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
@@ -73,7 +76,14 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
 
 def _policy(earlier: dict[str, Any], fault: str) -> Policy:
     given = earlier.get("settings", {}).get("policy", {}).get(fault, {})
-    return Policy(**given).over(DEFAULT_POLICY)
+    return Policy(**given).over(Policy.default(fault))
+
+
+def _twins(host: Host, reference: Reference, state: CrashState) -> Twins | None:
+    """For damage: what recovery does on the same files without it."""
+    if state.damage is None:
+        return None
+    return twins_of(host, reference, (state.done,), timeout_s=float(host.description["timeout_s"]))
 
 
 def _write_out(state: CrashState, into: Path) -> None:

@@ -16,6 +16,7 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
+    from crashlab.crash.damage import Damage
     from crashlab.crash.power import Recipe
     from crashlab.tree import Tree
 
@@ -26,7 +27,7 @@ class CrashState:
 
     ``done`` ops were completed. Where ``cut_bytes`` is set, op ``done + 1`` was in flight and that
     many of its bytes are there. A power loss names the ``profile`` that allows the state, and its
-    ``recipe`` there.
+    ``recipe`` there; damage at rest is told in ``damage``.
     """
 
     id: str
@@ -37,6 +38,7 @@ class CrashState:
     cut_bytes: int | None = None
     profile: str = ""
     recipe: Recipe | None = None
+    damage: Damage | None = None
 
     @property
     def last_op(self) -> int:

@@ -192,6 +192,8 @@ def bound_words(report: Report) -> str:
         elif fault.startswith("power"):
             whole = 2 ** budget.get("subset", 0)
             parts.append(f"power losses at each barrier: cuts of the metadata with {whole} variants, larger ones' core")
+        elif fault.startswith("damage"):
+            parts.append("damage at rest to each file: flips at its edges, records and sectors, every other kind whole")
     sampled = sum(each.sampled for each in report.faults)
     return f"{', '.join(parts)}; {sampled:,} sampled beyond"
 
