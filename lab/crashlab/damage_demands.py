@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
@@ -64,10 +65,13 @@ class Ruling(NamedTuple):
 
 
 class DamageDemands:
-    """Rules on the damaged states of one trace. ``said`` is what recovery says of the undamaged files, per moment."""
+    """Rules on the damaged states of one trace.
 
-    def __init__(self, reference: Reference, said: Mapping[int, Said] | None = None) -> None:
-        self._reference = reference
+    ``said`` is what recovery says of the undamaged files, per moment; ``refuse`` whether a refusal is allowed.
+    """
+
+    def __init__(self, reference: Reference, said: Mapping[int, Said] | None = None, *, refuse: bool = True) -> None:
+        self._reference, self._refuse = reference, refuse
         self._said = said or {}
         self._moments = Moments(reference.trace)
 
@@ -79,7 +83,7 @@ class DamageDemands:
         problems = [each for each in problems_of(state) if not _refused_to_save(each)]
         if not problems:
             return Ruling("consistent")
-        if self._refused_in_its_words(first, state):
+        if self._refuse and self._refused_in_its_words(first, state):
             return Ruling("refused", tuple(problems))
         if self._reference.kind == "Subject":
             return self._on_end(state, answer, problems)
@@ -88,12 +92,13 @@ class DamageDemands:
             then = [each for each in problems_of(dataclasses.replace(state, done=at)) if not _refused_to_save(each)]
             if not then:
                 return Ruling("consistent", undetectable=True)
-        if self._left_out_and_said(state, first) and all(each.step == "first" for each in problems):
+        if self._refuse and self._left_out_and_said(state, first) and all(each.step == "first" for each in problems):
             return Ruling("refused", tuple(problems))
         return Ruling("violation", _by_gravity(map(_renamed, problems)))
 
     def _on_refusal(self, first: Step, problems: list[Problem]) -> Ruling:
-        if first.how not in ("raised", "exit"):
+        problems = [each for each in problems if each.kind != "needless-unknown"]
+        if not self._refuse or not _is_loud(first):
             return Ruling("violation", tuple(problems))
         graver = tuple(each for each in problems if each.kind not in NO_REFUSAL)
         if graver:
@@ -144,6 +149,13 @@ class DamageDemands:
         wanted = iter([canonical(event) for batch in acked for event in batch])
         found = (first.value or {}).get("value") or []
         return all(canonical(event) in wanted for event in found)  # "in" on an iterator goes on from the last one
+
+
+def _is_loud(step: Step) -> bool:
+    """An error, or an exit code that is one with some words: a silent end and a signal tell nobody anything."""
+    return step.how == "raised" or (
+        step.how == "exit" and step.exit_code != 0 and bool(step.error or step.stderr.strip())
+    )
 
 
 def lines_of(step: Step) -> Said:
@@ -204,7 +216,7 @@ class Moments:
         return self._rest[at, path]
 
     def _is_bad_end(self, state: CrashState, at: int, before: Node | None, node: Node | None) -> bool:
-        """Whether, but for a bad end, a file is as it was at ``at``, and only appends came since, none of them whole."""
+        """Whether a file is as at ``at`` but for a bad end: only appends came since, none after the first is whole."""
         assert state.damage is not None, "only damaged states come here"
         prefixes, path = prefixes_of(self._trace), state.damage.path
         if not isinstance(before, File) or not isinstance(node, File):
@@ -217,7 +229,7 @@ class Moments:
         if not (found.startswith(good) and written.startswith(good)):
             return False
         ends = [len(good), *self._ends_of_acks(at, state.done, path), len(written)]
-        later = zip(ends[1:], ends[2:], strict=False)  # the first append after it may be the bad one
+        later = pairwise(ends[1:])  # the first append after it may be the bad one
         return not any(start < end and found[start:end] == written[start:end] for start, end in later)
 
     def _ends_of_acks(self, at: int, done: int, path: str) -> list[int]:

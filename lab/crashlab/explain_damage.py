@@ -14,19 +14,17 @@ if TYPE_CHECKING:
     from crashlab.tree import Tree
 
 _CHECKSUM = (
-    "Store a checksum of the whole content, with its version and whose it is, and compare it before anything is used."
+    "Store a checksum of the whole content, with its version and whose it is, and compare it before any of it is used."
 )
 _REFUSE = "Refuse what does not fit with an error that names the file; leave the file as it is."
-_MARK = (
-    "Keep elsewhere a mark of what was promised (a count, the number of the last save), and hold the file against it."
-)
+_MARK = "Keep elsewhere a mark of what was promised (a count, the number of the last save), and hold the file to it."
 _ABSENT = "Only a file that is not there is absent; one that cannot be read is damaged, and must never count as none."
 _VERSION = "Read the version first, and refuse by name every other one than yours."
 _STRICT = "Read strictly: no key twice, no bytes behind the end, no type but the one that was written."
 
 _WHY: dict[str, str] = {
     "accepted-damage": "Nothing that is read tells that these bytes are not those that were written.",
-    "silent-reset": "What cannot be read is taken for nothing there, so all that was saved is forgotten without a word.",
+    "silent-reset": "What cannot be read is taken for nothing there, so all that was saved is forgotten in silence.",
     "lost": "Damaged bytes are passed over in silence, and an acked value with them.",
     "hole": "A damaged record is left out in silence, so the rest is told as if it were whole.",
     "duplicate-entry": "The same record stands there twice, and nothing in it tells its place.",
@@ -85,38 +83,36 @@ def damage_words(state: CrashState, inode: int) -> str:
 
 def _in_words(damage: Damage, before: Tree, after: Tree) -> str:
     argument, old = damage.argument, file_at(before, damage.path)
-    first, _, rest = argument.partition(":")
-    start, _, end = argument.partition("-")
-    match damage.kind:
-        case "bit":
-            return _flip_in_words(int(argument), damage.path, before, after)
-        case "truncate":
-            return f"cut to {int(argument):,} of {old.content.size if old else 0:,} bytes"
-        case "zeros" | "garbage":
-            return f"bytes {start} to {int(end) - 1} are {'zeros' if damage.kind == 'zeros' else 'garbage'}"
-        case "extra":
-            return (
-                "a second copy of itself behind it" if argument == "copy" else f"{argument} bytes of garbage behind it"
-            )
-        case "foreign":
-            return f"holds something else: {argument}"
-        case "version":
-            return f"its version says {argument}"
-        case "nested":
-            return f"brackets, {int(argument):,} deep"
-        case "duplicate-key":
-            return "a key stands twice, with two values"
-        case "invalid-utf8":
-            return f"byte {argument} is 0xff, which is no UTF-8"
-        case "stale":
-            return f"as at op {argument}: a later write was lost"
-        case "stale-block":
-            return f"block {first} as at op {rest}: a later write of it was lost"
-        case "swap":
-            return f"holds what {place_path(decoded(argument))} held"
-        case "misdirect":
-            return f"block {first} is that of {place_path(decoded(rest))}"
-    return "emptied"
+    if damage.kind == "bit":
+        return _flip_in_words(int(argument), damage.path, before, after)
+    if damage.kind == "truncate":
+        return f"cut to {int(argument):,} of {old.content.size if old else 0:,} bytes"
+    if damage.kind in ("zeros", "garbage"):
+        start, _, end = argument.partition("-")
+        return f"bytes {start} to {int(end) - 1} are {damage.kind}"
+    if damage.kind in ("stale-block", "misdirect"):
+        block, _, source = argument.partition(":")
+        return _BLOCK[damage.kind].format(block=block, op=source, file=place_path(decoded(source)))
+    if damage.kind == "extra":
+        return "a second copy of itself behind it" if argument == "copy" else f"{argument} bytes of garbage behind it"
+    if damage.kind == "swap":
+        return f"holds what {place_path(decoded(argument))} held"
+    return _PLAIN[damage.kind].format(argument)
+
+
+_BLOCK = {
+    "stale-block": "block {block} as at op {op}: a later write of it was lost",
+    "misdirect": "block {block} is that of {file}",
+}
+_PLAIN = {
+    "empty": "emptied",
+    "foreign": "holds something else: {}",
+    "version": "its version says {}",
+    "nested": "brackets, {} deep",
+    "duplicate-key": "a key stands twice, with two values",
+    "invalid-utf8": "byte {} is 0xff, which is no UTF-8",
+    "stale": "as at op {}: a later write was lost",
+}
 
 
 def _flip_in_words(number: int, path: str, before: Tree, after: Tree) -> str:
@@ -127,4 +123,4 @@ def _flip_in_words(number: int, path: str, before: Tree, after: Tree) -> str:
 
 
 def _byte(value: int) -> str:
-    return f"'{chr(value)}'" if 0x20 <= value < 0x7F else f"0x{value:02x}"
+    return f"'{chr(value)}'" if chr(value).isprintable() and chr(value).isascii() else f"0x{value:02x}"

@@ -60,13 +60,13 @@ class Judge:
         self._policy = policy
         self._honesty = honesty
         self._effects = Effects(reference, policy, honesty)
-        self._damage = DamageDemands(reference, said)
+        self._damage = DamageDemands(reference, said, refuse=bool(policy.refuse))
 
     def judge(self, state: CrashState, answer: Answer) -> Judgement:
         """The verdict on ``state``, given what recovery did there."""
         if not answer.steps or any("check_error" in (step.value or {}) for step in answer.steps):
             return Judgement(state=state, verdict="unmeasured")
-        if state.damage is not None and self._policy.refuse:
+        if state.damage is not None:
             ruling = self._damage.rule(state, answer, lambda then: self._sorted(then, answer))
             return Judgement(
                 state=state, verdict=ruling.verdict, problems=ruling.problems, undetectable=ruling.undetectable
@@ -124,6 +124,8 @@ class Judge:
             return ""
         if self._reference.kind == "Subject" and not self._policy.refuse:
             return ""  # it did not refuse, it went on and failed: that is stuck
+        if state.damage is not None:  # the other files may change as they always do
+            return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path in state.damage.paths)
         renamed = {op.path for op in state.trace.ops if isinstance(op, (t.Rename, t.Unlink))}
         return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path not in renamed)
 

@@ -145,7 +145,8 @@ class _Exploration:
         rounds = self._tried(reference, findings, losses)
         if whole:
             self._control(recorded)
-        self._outcome.matrix = matrix([(tried.judged, tried.spots) for tried in rounds], places)
+        crashes = [(tried.judged, tried.spots) for tried in rounds if tried.fault != "damage"]
+        self._outcome.matrix = matrix(crashes, places) if crashes else ()
         self._outcome.counts += [tried.count() for tried in rounds]
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from crashlab.crash.sources import Source
-    from crashlab.damage_twins import Twins
     from crashlab.crash.states import CrashState
+    from crashlab.damage_twins import Twins
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
     from crashlab.honesty import Honesty
@@ -291,8 +291,8 @@ class Round:
             )
         if self._undetectable:
             self.notes.append(
-                f"undetectable: {self._undetectable:,} damaged states look like a sound directory of an earlier moment, "
-                "so what they lost is nobody's fault. Only a mark of what was promised, kept elsewhere, would tell."
+                f"undetectable: {self._undetectable:,} damaged states look like sound files of an earlier moment, so "
+                "what they lost counts as nobody's fault. Only a mark of what was promised, kept elsewhere, would tell."
             )
         verdicts = [verdict for verdict, _ in self.judged.values()]
         # Of damage every state may be refused: there the undamaged twin tells whether anything recovers.

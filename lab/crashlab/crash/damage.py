@@ -84,6 +84,11 @@ class Damage:
         return f"damage@{moment}{encoded(self.path)}:{self.kind}{argument}"
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are evidence of it: the damaged one, or the two that were exchanged."""
+        return (self.path, decoded(self.argument)) if self.kind == "swap" else (self.path,)
+
+    @property
     def of_age(self) -> bool:
         """Whether what is left is sound, but of another time."""
         return self.kind in OF_AGE
