@@ -70,7 +70,7 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
     Raises UsageError for a name, variant or option that this version does not know.
 
     >>> parse_faults("kill[cut=byte]")
-    (FaultRequest(name='kill', options={'cut': 'byte'}),)
+    (FaultRequest(name='kill', options={'cut': 'byte'}, variants=()),)
     """
     if text is None:
         return tuple(FaultRequest(name) for name in DEFAULT)
