@@ -94,7 +94,8 @@ class DamageDemands:
                 return Ruling("consistent", undetectable=True)
         if self._refuse and self._left_out_and_said(state, first) and all(each.step == "first" for each in problems):
             return Ruling("refused", tuple(problems))
-        return Ruling("violation", _by_gravity(map(_renamed, problems)))
+        reset = "raised" in (first.value or {})  # "nothing there", in its own words
+        return Ruling("violation", _by_gravity(_renamed(each, reset=reset) for each in problems))
 
     def _on_refusal(self, first: Step, problems: list[Problem]) -> Ruling:
         problems = [each for each in problems if each.kind != "needless-unknown"]
@@ -169,10 +170,12 @@ def _refused_to_save(problem: Problem) -> bool:
     return problem.step == "second" and problem.kind == "stuck"
 
 
-def _renamed(problem: Problem) -> Problem:
-    """A value that was never saved is damage that was taken for good."""
-    if problem.kind != "torn" or problem.step != "first":
+def _renamed(problem: Problem, *, reset: bool) -> Problem:
+    """A value that was never saved is damage that was taken for good; one that is gone may be taken for none."""
+    if problem.step != "first" or problem.kind not in ("torn", "lost"):
         return problem
+    if problem.kind == "lost":
+        return dataclasses.replace(problem, kind="silent-reset") if reset else problem
     return dataclasses.replace(problem, kind="accepted-damage")
 
 
@@ -230,7 +233,7 @@ class Moments:
             return False
         ends = [len(good), *self._ends_of_acks(at, state.done, path), len(written)]
         later = pairwise(ends[1:])  # the first append after it may be the bad one
-        return not any(start < end and found[start:end] == written[start:end] for start, end in later)
+        return not any(_is_whole(found, written, start, end) for start, end in later)
 
     def _ends_of_acks(self, at: int, done: int, path: str) -> list[int]:
         """How long the file was at each ack after ``at``."""
@@ -238,6 +241,13 @@ class Moments:
         acks = [op.n for op in self._trace.ops[at:done] if isinstance(op, t.Ack)]
         nodes = [prefixes.tree(n).node(path) for n in acks]
         return [node.content.size for node in nodes if isinstance(node, File)]
+
+
+def _is_whole(found: bytes, written: bytes, start: int, end: int) -> bool:
+    """Whether an append is there as it was written; after a damaged byte its first line has no beginning."""
+    if found[start - 1 : start] != written[start - 1 : start]:
+        start = (written.find(b"\n", start, end) + 1) or end
+    return start < end and found[start:end] == written[start:end]
 
 
 def _without(tree: Tree, path: str) -> str:

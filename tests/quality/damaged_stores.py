@@ -182,7 +182,7 @@ def _scan(directory: Path) -> tuple[list[list[Any] | None], int]:
     """Records and bad ones, and the length of the file without its bad end."""
     path = directory / "events.log"
     data = path.read_bytes() if path.exists() else b""
-    *lines, tail = data.split(b"\n")
+    *lines, _ = data.split(b"\n")
     records = [_record(line) for line in lines]
     sizes = [len(line) + 1 for line in lines]
     while records and records[-1] is None:
@@ -196,7 +196,7 @@ def append(directory: Path, events: list[Any]) -> None:
     records, size = _scan(directory)
     with (directory / "events.log").open("ab") as file:
         file.truncate(size)
-        file.write(_lines(events, len(records)))
+        file.write(_lines(events, max((record[0] for record in records if record is not None), default=-1) + 1))
         file.flush()
         os.fsync(file.fileno())
 

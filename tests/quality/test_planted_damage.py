@@ -1,4 +1,4 @@
-"""Damage at rest: every planted fault is found by its kind, every correct twin stays clean, a sabotaged lab turns red."""
+"""Damage at rest: planted faults are found by their kind, correct twins stay clean, a sabotaged lab turns red."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_a_judge_that_believes_everything_is_noticed(
 
 
 def test_a_judge_that_excuses_all_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sabotage: every state counts as one that nobody can see."""
-    monkeypatch.setattr(demands.Moments, "alike", lambda *_: 0)
+    """Sabotage: what follows a bad record is never looked at, so each is taken for a torn end."""
+    monkeypatch.setattr(demands, "_is_whole", lambda *_: False)
     with pytest.raises(AssertionError):
         demand_found("stops at the first bad record", tmp_path)
 
@@ -115,7 +115,7 @@ def test_a_judge_that_excuses_nothing_is_noticed(tmp_path: Path, monkeypatch: py
     """Sabotage: a correct log is accused of what it cannot know."""
     monkeypatch.setattr(demands.Moments, "alike", lambda *_: None)
     report = explore(planted.LOG, faults="damage:truncate", out=tmp_path)
-    assert (report.verdict, kinds(report)) == ("violation", {"lost"}), str(report)
+    assert (report.verdict, kinds(report)) == ("violation", {"lost", "silent-reset"}), str(report)
 
 
 def test_the_recovery_really_meets_the_damage(tmp_path: Path) -> None:

@@ -60,8 +60,10 @@ KINDS = (*IN_BYTES, *OF_AGE)
 
 _ID = re.compile(r"damage@(?:(?P<at>\d+)-)?(?P<path>[^:/]+):(?P<kind>[a-z0-9-]+)(?::(?P<argument>[^/]*))?")
 _LIKE_A_MOMENT = re.compile(r"(\d+)-")
-_SPAN = re.compile(r"(\d+)-(\d+)")
-_NUMBERED = re.compile(r"(\d+):(.+)")
+_WHOLE = r"(0|[1-9][0-9]*)"  # one spelling per number, so that each state has one id
+_NUMBER = re.compile(_WHOLE)
+_SPAN = re.compile(f"{_WHOLE}-{_WHOLE}")
+_NUMBERED = re.compile(f"{_WHOLE}:(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,7 @@ _IN_CONTENT: dict[str, Callable[[Content, Damage], Content | None]] = {
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and text.isascii() else None
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _span(content: Content, damage: Damage) -> tuple[int, int] | None:
