@@ -12,7 +12,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from crashlab import Log, Store, Subject
-from tests.quality.stores import ATOMIC, save_atomic
+from tests.quality.stores import ATOMIC, load_strict, save_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,6 +113,7 @@ def load_exiting(directory: Path) -> Any:
         os._exit(0)
 
 
+SMALL = Store(save_atomic, load_strict, values=[{"n": 1}, {"n": 2, "text": "a text"}])
 SEALED = Store(save_sealed, load_sealed, values=VALUES)
 SAYS_DAMAGED = Store(save_sealed, load_says_damaged, values=VALUES)
 
@@ -229,6 +230,12 @@ def load_to_first_bad(directory: Path) -> list[Any]:
     return found
 
 
+def append_to_sound(directory: Path, events: list[Any]) -> None:
+    """Refuses to add to a log with a bad record in it."""
+    load_log(directory)
+    append(directory, events)
+
+
 def load_without_bad(directory: Path) -> list[Any]:
     """Wrong: leaves a bad record out without a word."""
     return [record[1] for record in _scan(directory)[0] if record is not None]
@@ -326,6 +333,11 @@ FOUND: dict[str, tuple[Store | Log | Subject, str, set[str]]] = {
     "exits in silence": (Store(save_sealed, load_exiting, values=VALUES), "damage:bit,damage:empty", {"lost"}),
     "older generation in silence": (Store(save_twice, load_older_silently, values=VALUES), "damage", {"lost"}),
     "stops at the first bad record": (Log(append, load_to_first_bad, values=BATCHES), "damage", {"lost"}),
+    "stops in silence, but takes no more": (
+        Log(append_to_sound, load_to_first_bad, values=BATCHES),
+        "damage",
+        {"lost"},
+    ),
     "skips a bad record": (Log(append, load_without_bad, values=BATCHES), "damage", {"hole"}),
     "does not look at its mark": (
         Log(append_and_count, load_log, values=BATCHES),

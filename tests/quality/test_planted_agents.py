@@ -69,7 +69,10 @@ DAMAGED: dict[str, tuple[ModuleType, str, str]] = {
     "any version": (naive_any_version, "accepted-damage", "damage:version"),
     "none on error": (naive_none_on_error, "silent-reset", "damage:empty,damage:nested,damage:foreign"),
 }
-"""Per naive module that only damage at rest finds out: the kind, and kinds of damage that show it. Each has its own load."""
+"""Per naive module that only damage at rest finds out: the kind, and kinds of damage that show it.
+
+The mended one loads as the correct agent does.
+"""
 
 
 def kinds(report: Report) -> set[str]:

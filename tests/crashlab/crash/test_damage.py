@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
@@ -180,7 +181,7 @@ def test_a_kind_changes_what_it_says(state_id: str, files: dict[str, bytes | Non
 def test_garbage_is_the_same_on_every_machine() -> None:
     """Its bytes follow from the id, by SHAKE-128."""
     one, other = (contents(state_of(STORE, "damage@log:garbage:0-8"))["log"] for _ in range(2))
-    assert one == other == bytes.fromhex("GARBAGE")
+    assert one == other == hashlib.shake_128(b"log:garbage:0-8").digest(8)
     assert len(contents(state_of(STORE, "damage@log:extra:16"))["log"]) == 8 + 16
 
 
@@ -207,15 +208,15 @@ def test_truncations_and_ranges_are_those_of_the_list() -> None:
 
 def test_a_large_file_is_sampled_beyond_its_edges_and_the_sample_counts_apart() -> None:
     """The first and last 64 bytes whole, a bit per sector; the rest by a seed."""
-    trace = trace_of(create("big", 11), write("big", 11, bytes(range(256)) * 10), ack(1))
+    trace = trace_of(create("big", 11), write("big", 11, b"no line" * 366), ack(1))
     source = Damages(trace, kind="Store", variants=("bit",), bound=100, sample=7)
     tried = {int(state.id.rpartition(":")[2]) for state in source.states()}
-    edges = {*range(8 * 64), *range(8 * (2560 - 64), 8 * 2560)}
-    listed = edges | {8 * place for place in range(512, 2560 - 64, 512)}
+    edges = {*range(8 * 64), *range(8 * (2562 - 64), 8 * 2562)}
+    listed = edges | {8 * place for place in range(512, 2562 - 64, 512)}
     assert listed <= tried
     extent = source.extent()
     assert (len(tried), extent.sampled, extent.reached) == (len(listed) + 7, 7, len(listed) + 7)
-    assert extent.skipped == 8 * 2560 - len(tried)
+    assert extent.skipped == 8 * 2562 - len(tried)
     again = Damages(trace, kind="Store", variants=("bit",), bound=100, sample=7)
     assert [state.id for state in again.states()] == [state.id for state in source.states()]
     other = Damages(trace, kind="Store", variants=("bit",), bound=100, sample=7, seed=1)
@@ -316,10 +317,7 @@ def test_places_in_json_are_places_in_the_file(data: bytes) -> None:
     for found in formats.objects(data):
         assert data[found.close : found.close + 1] == b"}"
         for member in found.members:
-            assert (
-                json.loads(data[member.start : member.end]) == json.loads(json.dumps(member.value).encode("latin-1"))
-                or not data.isascii()
-            )
+            assert json.loads(data[member.start : member.end]) == member.value or not data.isascii()
             assert data[: member.start].rstrip(b" \t\r\n")[-1:] == b":"
 
 
