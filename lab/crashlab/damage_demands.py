@@ -83,7 +83,9 @@ class DamageDemands:
         problems = [each for each in problems_of(state) if not _refused_to_save(each)]
         if not problems:
             return Ruling("consistent")
-        if self._refuse and self._refused_in_its_words(first, state):
+        raised = (first.value or {}).get("raised")
+        # What load raises on an empty directory, but for another reason.
+        if self._refuse and raised is not None and raised != self._reference.nothing.get("text"):
             return Ruling("refused", tuple(problems))
         if self._reference.kind == "Subject":
             return self._on_end(state, answer, problems)
@@ -92,10 +94,12 @@ class DamageDemands:
             then = [each for each in problems_of(dataclasses.replace(state, done=at)) if not _refused_to_save(each)]
             if not then:
                 return Ruling("consistent", undetectable=True)
+        missing = state.damage is not None and state.damage.kind == "missing"
+        if self._refuse and missing and raised is not None:  # told in the words of an empty directory, and truly
+            return Ruling("refused", tuple(problems))
         if self._refuse and self._left_out_and_said(state, first) and all(each.step == "first" for each in problems):
             return Ruling("refused", tuple(problems))
-        reset = "raised" in (first.value or {})  # "nothing there", in its own words
-        return Ruling("violation", _by_gravity(_renamed(each, reset=reset) for each in problems))
+        return Ruling("violation", _by_gravity(_renamed(each, reset=raised is not None) for each in problems))
 
     def _on_refusal(self, first: Step, problems: list[Problem]) -> Ruling:
         problems = [each for each in problems if each.kind != "needless-unknown"]
@@ -131,16 +135,6 @@ class DamageDemands:
         return first is not None and bool(acts) and identity(acts[0]) == identity(first)
 
     # --- loud, though it returned ----------------------------------------------------------------
-
-    def _refused_in_its_words(self, first: Step, state: CrashState) -> bool:
-        """Whether ``load`` raised the type that it raises on an empty directory, but for another reason.
-
-        A name that is not there is told in the same words as an empty directory, and truly.
-        """
-        raised = (first.value or {}).get("raised")
-        if raised is None or state.damage is None:
-            return False
-        return state.damage.kind == "missing" or raised != self._reference.nothing.get("text")
 
     def _left_out_and_said(self, state: CrashState, first: Step) -> bool:
         """Whether a log gave nothing but acked events, in order, and said that this is not all."""

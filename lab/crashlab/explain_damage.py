@@ -69,6 +69,19 @@ def why_damaged(kind: str, damage: Damage, step: str) -> tuple[str, tuple[str, .
     return why, (*_ADVICE.get(kind, (_CHECKSUM, _REFUSE)), *(more if kind == "accepted-damage" else ()))
 
 
+def headline(damage: Damage) -> str:
+    """What happened, in a few words: it stands between the last op and the recovery."""
+    name = place_path(damage.path)
+    match damage.kind:
+        case "missing":
+            return f"{name} is gone"
+        case "restore":
+            return f"all but {name} is back as at op {damage.argument}"
+        case "swap":
+            return f"{name} and {place_path(decoded(damage.argument))} exchanged"
+    return f"{name} damaged ({damage.kind})"
+
+
 def damage_words(state: CrashState, inode: int) -> str:
     """What was done to the file ``inode`` of a damaged state; "" where nothing was."""
     damage = state.damage

@@ -19,7 +19,7 @@ from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import words
 from crashlab.explain import explain
-from crashlab.explain_damage import damage_words
+from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_loss import why_lost
 from crashlab.report import model
 from crashlab.tree import Directory, File, type_name
@@ -163,7 +163,7 @@ def _fault_line(state: CrashState) -> str:
     if state.fault == "power":
         return "power loss"
     if state.damage is not None:
-        return f"at rest: {place_path(state.damage.path)} damaged"
+        return f"at rest: {headline(state.damage)}"
     return "killed" if state.cut_bytes is None else f"killed inside op {state.last_op}"
 
 

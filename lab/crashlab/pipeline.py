@@ -215,7 +215,13 @@ class _Exploration:
         if fault.name == "damage":
             source, twins = self._damages(reference, fault)
         # Under a power loss an unknown is honest wherever it is under a kill: what passed there passes here.
-        same = [tried for tried in earlier if self._asked.policy_of(tried.fault) == self._asked.policy_of(fault.name)]
+        # What damage made undetectable passes as damage only.
+        same = [
+            tried
+            for tried in earlier
+            if "damage" not in (tried.fault, fault.name)
+            and self._asked.policy_of(tried.fault) == self._asked.policy_of(fault.name)
+        ]
         known = {digest for tried in same for digest, (verdict, _) in tried.judged.items() if verdict == "consistent"}
         asked = self._asked
         return Round(self._host, asked, reference, fault, source=source, honesty=honesty, consistent=known, twins=twins)
