@@ -1,6 +1,7 @@
 """Why a finding happens and what mends it, in the words of its op.
 
-Only kills are explained here: what was in flight, or what was done that nothing on disk knew of.
+Kills are explained here: what was in flight, or what was done that nothing on disk knew of. Power
+losses stand in :mod:`crashlab.explain_loss`, damage in :mod:`crashlab.explain_damage`.
 Each text is chosen by the kind and by the op at the crash point; nothing here judges.
 """
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.explain_damage import why_damaged
 
 if TYPE_CHECKING:
     from crashlab.crash.states import CrashState
@@ -62,6 +64,8 @@ _BY_KIND: dict[str, Explanation] = {
 def explain(judgement: Judgement) -> Explanation:
     """Cause and advice for a violation."""
     kind, state = judgement.kind, judgement.state
+    if state.damage is not None:
+        return Explanation(*why_damaged(kind, state.damage, judgement.problems[0].step))
     if judgement.problems[0].step in ("second", "third"):
         return _again(kind)
     if kind == "duplicate-effect":

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from crashlab.crash import damage
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILT: tuple[str, ...] = ("kill", "power", "recovery")
+BUILT: tuple[str, ...] = ("kill", "power", "damage", "recovery")
 """Faults that this version injects."""
 
 DEFAULT: tuple[str, ...] = ("kill", "power")
@@ -35,24 +36,38 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 ``recovery[depth=2]`` crashes the recovery from a crash of a recovery too; a full budget does so unasked.
 """
 
+VARIANTS: dict[str, tuple[str, ...]] = {"damage": damage.KINDS}
+"""Per fault: the parts of it that can be asked for alone, as ``damage:bit``."""
+
 _ITEM = re.compile(r"(?P<name>[^\[\],:]*)(?P<variant>:[^\[\],]*)?(?:\[(?P<options>[^\[\]]*)\])?")
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
 
 
 @dataclass(frozen=True)
 class FaultRequest:
-    """One fault that was asked for, with the options that were written down.
+    """One fault that was asked for, with the options that were written down; ``variants`` empty means all.
 
-    >>> str(FaultRequest("kill", {"cut": "byte"}))
-    'kill[cut=byte]'
+    >>> str(FaultRequest("kill", {"cut": "byte"})), str(FaultRequest("damage", variants=("bit", "zeros")))
+    ('kill[cut=byte]', 'damage:bit,damage:zeros')
     """
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         inside = ",".join(f"{option}={value}" for option, value in self.options.items())
-        return f"{self.name}[{inside}]" if inside else self.name
+        options = f"[{inside}]" if inside else ""
+        names = [f"{self.name}:{variant}" for variant in self.variants] or [self.name]
+        return ",".join(f"{name}{options}" for name in names)
+
+    def joined(self, other: FaultRequest) -> FaultRequest | None:
+        """One request for the variants of both; None where their options differ, or only one names variants."""
+        if self == other:
+            return self
+        if self.options != other.options or not (self.variants and other.variants):
+            return None
+        return replace(self, variants=tuple(dict.fromkeys(self.variants + other.variants)))
 
 
 def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
@@ -61,7 +76,7 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
     Raises UsageError for a name, variant or option that this version does not know.
 
     >>> parse_faults("kill[cut=byte]")
-    (FaultRequest(name='kill', options={'cut': 'byte'}),)
+    (FaultRequest(name='kill', options={'cut': 'byte'}, variants=()),)
     """
     if text is None:
         return tuple(FaultRequest(name) for name in DEFAULT)
@@ -71,9 +86,11 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
     for item in _COMMA_OUTSIDE_BRACKETS.split(text):
         request = _parse_one(item.strip())
         earlier = requests.setdefault(request.name, request)
-        if earlier != request:
+        both = earlier.joined(request)
+        if both is None:
             message = f"fault {request.name!r} is asked for twice, as {earlier} and as {request}; keep one"
             raise UsageError(message)
+        requests[request.name] = both
     return tuple(requests.values())
 
 
@@ -85,10 +102,13 @@ def _parse_one(item: str) -> FaultRequest:
     name = match["name"].strip()
     if name not in BUILT:
         raise UsageError(_refusal(name))
-    if match["variant"]:
-        message = f"fault {name!r} has no variant {match['variant']!r}; write {name}"
+    variant = (match["variant"] or "").removeprefix(":").strip()
+    known = VARIANTS.get(name, ())
+    if match["variant"] and variant not in known:
+        choices = f"{name}, or one of :{' :'.join(known)}" if known else name
+        message = f"fault {name!r} has no variant {match['variant']!r}; write {choices}"
         raise UsageError(message)
-    return FaultRequest(name, _parse_options(name, match["options"]))
+    return FaultRequest(name, _parse_options(name, match["options"]), (variant,) if variant else ())
 
 
 def _refusal(name: str) -> str:

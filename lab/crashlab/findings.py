@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from crashlab import nested_finding
 from crashlab import trace as t
+from crashlab.crash.damage import KINDS
 from crashlab.crash.marks import last_seen
 from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import words
 from crashlab.explain import explain
+from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_loss import why_lost
 from crashlab.report import model
 from crashlab.tree import Directory, File, type_name
@@ -102,6 +104,8 @@ class Findings:
             return nested_finding.cause_of(judgement, self._marks(state), self._places)
         if state.fault == "power":
             return why_lost(judgement, self._marks(state))
+        if state.damage is not None:
+            return state.damage.path
         line = state.trace.op(state.last_op).at if state.last_op else ""
         return line or re.sub(r"\d+", "#", self._places.of(state))
 
@@ -172,12 +176,16 @@ def _size(state: CrashState) -> tuple[int, int]:
         return nested_finding.size_of(state)
     if state.fault == "power":
         return state.last_op, 1_000_000 if state.id.endswith("-all") else state.id.count(",") + 1
+    if state.damage is not None:
+        return state.last_op, KINDS.index(state.damage.kind)
     return state.last_op, state.cut_bytes or 0
 
 
 def _fault_line(state: CrashState) -> str:
     if state.fault == "power":
         return "power loss"
+    if state.damage is not None:
+        return f"at rest: {headline(state.damage)}"
     return "killed" if state.cut_bytes is None else f"killed inside op {state.last_op}"
 
 
@@ -254,7 +262,7 @@ def disk_lines(state: CrashState) -> tuple[model.DiskLine, ...]:
             continue
         size = node.content.size if isinstance(node, File) else 0
         digest = node.content.digest[:12] if isinstance(node, File) else ""
-        words_of = _content_words(state, inode, node) if isinstance(node, File) and node.content.size else ""
+        words_of = _content_words(state, inode, node) if isinstance(node, File) else ""
         if state.cut_bytes is not None and inode == getattr(state.trace.op(state.last_op), "inode", None):
             words_of = f"cut inside {op_words(state, state.last_op)}"
         lines.append(
@@ -265,7 +273,9 @@ def disk_lines(state: CrashState) -> tuple[model.DiskLine, ...]:
 
 def _content_words(state: CrashState, inode: int, file: File) -> str:
     """Since when the file has been like this: ``as at op 6``; or what it is instead."""
-    seen = last_seen(state.trace, inode, file.content, state.done)
+    if state.damage is not None and (told := damage_words(state, inode)):
+        return told
+    seen = last_seen(state.trace, inode, file.content, state.done) if file.content.size else 0
     if seen is None:
         blank = file.content.size and not any(file.content.read())
         return "all zeros" if blank else "a mix of old and new"
@@ -352,6 +362,8 @@ def matrix(
 
 
 def _cells_of(spot: Spot, starts: dict[int, int], ends: dict[int, int], of_op: list[int]) -> list[tuple[int, str]]:
+    if spot.fault == "damage":
+        return []  # no op was under way
     if spot.fault == "power":
         return [(of_op[max(spot.done - 1, 0)], "power")] if of_op else []
     if spot.cut:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
+from crashlab.damage_demands import DamageDemands
 from crashlab.demands import Problem, Reference, unknowns_of
 from crashlab.effects import Effects
 from crashlab.report.model import Verdict, gravity
@@ -22,9 +23,10 @@ from crashlab.tree import File
 from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from crashlab.crash.states import CrashState
+    from crashlab.damage_demands import Said
     from crashlab.honesty import Honesty
     from crashlab.observation import Answer, Step
     from crashlab.subject import Policy
@@ -32,11 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """The verdict on one crash state; ``problems`` gravest first."""
+    """The verdict on one crash state; ``problems`` gravest first. ``undetectable``: nobody can see what is lost."""
 
     state: CrashState
     verdict: Verdict
     problems: tuple[Problem, ...] = ()
+    undetectable: bool = False
 
     @property
     def kind(self) -> str:
@@ -45,27 +48,41 @@ class Judgement:
 
 
 class Judge:
-    """Judges the answers on the states of one trace under one policy."""
+    """Judges the answers on the states of one trace under one policy.
 
-    def __init__(self, reference: Reference, policy: Policy, honesty: Honesty) -> None:
+    ``said`` is what recovery says of the files before they are damaged, per moment.
+    """
+
+    def __init__(
+        self, reference: Reference, policy: Policy, honesty: Honesty, *, said: Mapping[int, Said] | None = None
+    ) -> None:
         self._reference = reference
         self._policy = policy
         self._honesty = honesty
         self._effects = Effects(reference, policy, honesty)
+        self._damage = DamageDemands(reference, said, refuse=bool(policy.refuse))
 
     def judge(self, state: CrashState, answer: Answer) -> Judgement:
         """The verdict on ``state``, given what recovery did there."""
         if not answer.steps or any("check_error" in (step.value or {}) for step in answer.steps):
             return Judgement(state=state, verdict="unmeasured")
-        problems = sorted(_causes(self._problems(state, answer)), key=lambda problem: gravity(problem.kind))
+        if state.damage is not None:
+            ruling = self._damage.rule(state, answer, lambda then: self._sorted(then, answer))
+            return Judgement(
+                state=state, verdict=ruling.verdict, problems=ruling.problems, undetectable=ruling.undetectable
+            )
+        problems = self._sorted(state, answer)
         if not problems:
             return Judgement(state=state, verdict="consistent")
-        if self._policy.refuse and answer.steps[0].how in ("raised", "exit"):
+        if self._policy.refuse and answer.steps[0].loud:
             graver = tuple(problem for problem in problems if problem.kind not in ("stuck", "lost"))
             return Judgement(
                 state=state, verdict="violation" if graver else "refused", problems=graver or tuple(problems)
             )
         return Judgement(state=state, verdict="violation", problems=tuple(problems))
+
+    def _sorted(self, state: CrashState, answer: Answer) -> list[Problem]:
+        return sorted(_causes(self._problems(state, answer)), key=lambda problem: gravity(problem.kind))
 
     def _problems(self, state: CrashState, answer: Answer) -> Iterator[Problem]:
         steps = {step.step: step for step in answer.steps}
@@ -107,6 +124,8 @@ class Judge:
             return ""
         if self._reference.program and not self._policy.refuse:
             return ""  # it did not refuse, it went on and failed: that is stuck
+        if state.damage is not None:  # the other files may change as they always do
+            return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path in state.damage.paths)
         renamed = {op.path for op in state.trace.ops if isinstance(op, (t.Rename, t.Unlink))}
         return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path not in renamed)
 

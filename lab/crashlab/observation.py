@@ -37,6 +37,14 @@ class Step:
     exit_code: int | None = None
     signal: int | None = None
 
+    @property
+    def loud(self) -> bool:
+        """Whether it refused aloud: an error, or an exit code that is one with some words on standard error.
+
+        A silent end and a signal tell nobody anything.
+        """
+        return self.how == "raised" or (self.how == "exit" and self.exit_code != 0 and bool(self.stderr.strip()))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

@@ -12,10 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from crashlab import controls
+from crashlab.crash.damages import Damages
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
 from crashlab.crash.sources import Kills
+from crashlab.damage_twins import twins_of
 from crashlab.errors import Unmeasured, UsageError, Violation
 from crashlab.findings import Findings, matrix
 from crashlab.honesty import Honesty
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from crashlab.barriers import Advice
     from crashlab.crash.profiles import Profile
     from crashlab.crash.sources import Source
+    from crashlab.damage_twins import Twins
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
     from crashlab.observation import Step
@@ -143,7 +146,8 @@ class _Exploration:
         self._in_recovery(reference, findings, losses, rounds)
         if whole:
             self._control(recorded)
-        self._outcome.matrix = matrix([(tried.judged, tried.spots) for tried in rounds], places)
+        crashes = [(tried.judged, tried.spots) for tried in rounds if tried.fault != "damage"]
+        self._outcome.matrix = matrix(crashes, places) if crashes else ()
         self._outcome.counts[:0] = [tried.count() for tried in rounds]
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
@@ -228,11 +232,39 @@ class _Exploration:
         if fault.name == "power":
             assert losses is not None, "made where power is asked for"
             source, honesty = losses, Honesty(reference.trace, kill_states(reference.trace), losses)
+        twins: Twins | None = None
+        if fault.name == "damage":
+            source, twins = self._damages(reference, fault)
         # Under a power loss an unknown is honest wherever it is under a kill: what passed there passes here.
-        same = [tried for tried in earlier if self._asked.policy_of(tried.fault) == self._asked.policy_of(fault.name)]
+        # What damage made undetectable passes as damage only.
+        same = [
+            tried
+            for tried in earlier
+            if "damage" not in (tried.fault, fault.name)
+            and self._asked.policy_of(tried.fault) == self._asked.policy_of(fault.name)
+        ]
         known = {digest for tried in same for digest, (verdict, _) in tried.judged.items() if verdict == "consistent"}
         asked = self._asked
-        return Round(self._host, asked, reference, fault, source=source, honesty=honesty, consistent=known)
+        return Round(self._host, asked, reference, fault, source=source, honesty=honesty, consistent=known, twins=twins)
+
+    def _damages(self, reference: Reference, fault: FaultRequest) -> tuple[Damages, Twins]:
+        """The source of damage, and what recovery does on the same files without it."""
+        asked = self._asked
+        source = Damages(
+            reference.trace,
+            kind=reference.kind,
+            variants=fault.variants,
+            bound=asked.bits,
+            sample=asked.sample,
+            seed=asked.seed,
+            edges=asked.edges,
+            rebuilt=reference.rebuilt,
+        )
+        moments = source.moments if asked.only is None else (source.one(asked.only).done,)
+        twins = twins_of(self._host, reference, moments, timeout_s=self._timeout_s)
+        self._outcome.controls.append(twins.control)
+        self._outcome.unmeasured += twins.unmeasured
+        return source, twins
 
     def _learn(self, recorded: Recorded) -> Recorded:
         if recorded.reference.program:

@@ -159,7 +159,9 @@ def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
     if reference.program:
         return recorded
     nothing: dict[str, Any] = (
-        {"value": (empty.value or {})["value"]} if empty.how == "returned" else {"error": empty.error.split(":")[0]}
+        {"value": (empty.value or {})["value"]}
+        if empty.how == "returned"
+        else {"error": empty.error.split(":")[0], "text": empty.error}
     )
     usable = empty.how in ("returned", "raised") or empty.error.startswith("SystemExit")
     detail = f"load() on an empty directory {empty.how}: {shown(nothing)}"

@@ -17,6 +17,7 @@ from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
 from crashlab.crash.places import Places
 from crashlab.crash.profiles import DEFAULT, parse_profiles
+from crashlab.damage_twins import Twins, twins_of
 from crashlab.demands import Reference
 from crashlab.errors import UsageError
 from crashlab.findings import Findings
@@ -30,7 +31,7 @@ from crashlab.recoveries import Recoveries
 from crashlab.report import model
 from crashlab.rounds import request
 from crashlab.settings import resolve
-from crashlab.subject import DEFAULT_POLICY, Policy
+from crashlab.subject import Policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,11 +64,13 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
         if into is not None:
             directory.write(state.tree, into)
         asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
+        twins = _twins(host, reference, state)
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
     lossy = "power" in state_id
     losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if lossy else None
     honesty = (NestedHonesty if later else Honesty)(trace, kill_states(trace), losses)
-    judgement = Judge(reference, _policy(earlier, state), honesty).judge(state, answer)
+    said = twins.said if twins else None
+    judgement = Judge(reference, _policy(earlier, state), honesty, said=said).judge(state, answer)
     findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
@@ -76,8 +79,15 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
 def _policy(earlier: dict[str, Any], state: CrashState) -> Policy:
     """What was demanded; of a crash during recovery, what the fault of its first crash demands."""
     policies = earlier.get("settings", {}).get("policy", {})
-    given = policies.get(first_of(state).fault, policies.get(state.fault, {}))
-    return Policy(**given).over(DEFAULT_POLICY)
+    first = first_of(state).fault
+    return Policy(**policies.get(first, policies.get(state.fault, {}))).over(Policy.default(first))
+
+
+def _twins(host: Host, reference: Reference, state: CrashState) -> Twins | None:
+    """For damage: what recovery does on the same files without it."""
+    if state.damage is None:
+        return None
+    return twins_of(host, reference, (state.done,), timeout_s=float(host.description["timeout_s"]))
 
 
 def _reference(host: Host, trace: t.Trace, stored: dict[str, Any], rebuilt: tuple[str, ...]) -> Reference:

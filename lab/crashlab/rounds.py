@@ -17,6 +17,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crashlab import trace as t
+from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
 from crashlab.demands import unknowns_of
 from crashlab.errors import UsageError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from crashlab.crash.sources import Source
     from crashlab.crash.states import CrashState
+    from crashlab.damage_twins import Twins
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
     from crashlab.honesty import Honesty
@@ -103,14 +105,15 @@ class Round:
         source: Source,
         honesty: Honesty,
         consistent: Collection[str] = (),
+        twins: Twins | None = None,
     ) -> None:
         self._host, self._asked, self._reference, self._fault = host, asked, reference, fault
         self._source, self._consistent = source, consistent
         self._trace = reference.trace
         self._timeout_s = float(host.description["timeout_s"])
-        self._judge = Judge(reference, asked.policy_of(fault.name), honesty)
+        self._judge = Judge(reference, asked.policy_of(fault.name), honesty, said=twins.said if twins else None)
         self._started = time.monotonic()
-        self._points = self._inside = self._unasked = self._known = 0
+        self._points = self._inside = self._unasked = self._known = self._undetectable = 0
         self.left_out = 0
         self._failed: Counter[int] = Counter()
         self._first: tuple[int, float] | None = None
@@ -225,6 +228,7 @@ class Round:
     def _settled(self, judgement: Judgement, answer: Answer) -> Judgement:
         if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):
             self._unasked += not self._reference.has_check
+        self._undetectable += judgement.undetectable
         self.judged[judgement.state.digest] = judgement.verdict, judgement.kind
         self._remember(judgement.state, failed=judgement.verdict == "violation")
         return judgement
@@ -294,8 +298,14 @@ class Round:
                 f"power: {self.left_out:,} states were left out at moments where others had failed already; "
                 "budget='full' tries them all."
             )
+        if self._undetectable:
+            self.notes.append(
+                f"undetectable: {self._undetectable:,} damaged states look like sound files of an earlier moment, so "
+                "what they lost counts as nobody's fault. Only a mark of what was promised, kept elsewhere, would tell."
+            )
         verdicts = [verdict for verdict, _ in self.judged.values()]
-        if len(verdicts) > 1 and "consistent" not in verdicts:
+        # Of damage every state may be refused: there the undamaged twin tells whether anything recovers.
+        if name != "damage" and len(verdicts) > 1 and "consistent" not in verdicts:
             text = "no state recovered at all, not even those without a loss."
             self._doubt("never-recovered", text, "Mend the recovery without a crash first.")
 
@@ -323,6 +333,9 @@ class Round:
 
     def _extent(self) -> dict[str, int]:
         """How many places, states in the model, states reached and left out."""
+        if self._asked.only is None and isinstance(self._source, Damages):
+            extent = self._source.extent()
+            return {**extent._asdict(), "states": extent.reached + extent.skipped}
         if self._asked.only is not None or not isinstance(self._source, Losses):
             return {"points": self._points, "states": len(self.spots), "reached": len(self.spots)}
         counts = self._source.counts

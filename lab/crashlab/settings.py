@@ -16,7 +16,7 @@ from crashlab.crash.profiles import DEFAULT, Profile, parse_profile, parse_profi
 from crashlab.errors import UsageError
 from crashlab.faults import FaultRequest, parse_faults
 from crashlab.report.model import Settings
-from crashlab.subject import DEFAULT_POLICY, Budget, Policy
+from crashlab.subject import Budget, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,12 +51,17 @@ class Asked:
 
     def policy_of(self, fault: str) -> Policy:
         """What ``fault`` demands: the given policy over the default."""
-        return self.policy.get(fault, Policy()).over(DEFAULT_POLICY)
+        return self.policy.get(fault, Policy()).over(Policy.default(fault))
 
     @property
     def bound(self) -> int:
         """How many states one cut of the metadata may have to be gone through whole: all subsets of so many writes."""
         return int(2**self.budget.subset)
+
+    @property
+    def bits(self) -> int:
+        """Up to how many bits a damaged file is gone through whole: 1,024 of a quick budget, 65,536 of a full one."""
+        return 16 * self.bound
 
     @property
     def sample(self) -> int:

@@ -14,7 +14,7 @@ in fresh processes, so they travel by import path where they have one, else by c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from crashlab.errors import UsageError
@@ -158,6 +158,11 @@ class Policy:
     acked: Literal["keep", "prefix"] | None = None
     effects: Literal["once", "at-least-once", "at-most-once"] | None = None
     evidence: Literal["keep", "any"] | None = None
+
+    @staticmethod
+    def default(fault: str) -> Policy:
+        """What ``fault`` demands where nothing else is said: damage may be refused, loudly."""
+        return replace(DEFAULT_POLICY, refuse=True) if fault == "damage" else DEFAULT_POLICY
 
     def over(self, default: Policy) -> Policy:
         """This policy, with the unset fields taken from ``default``."""

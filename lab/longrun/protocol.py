@@ -164,22 +164,38 @@ def decode(data: bytes, path: Path) -> Checkpoint:
     Raises Damaged for anything that :func:`encode` did not write, and UnsupportedVersion where the
     version is another whole number.
     """
-    form = _parse(data, path)
+    form = parse_object(data, path)
+    require_version(form, path)
+    require_checksum(data, form, path)
+    return from_form(form, path)
+
+
+def require_version(form: dict[str, Any], path: Path) -> None:
+    """Raise UnsupportedVersion where the version is another whole number."""
     version = form.get("version")
     if type(version) is int and version != VERSION:
         raise UnsupportedVersion(path, version)
+
+
+def require_checksum(data: bytes, form: dict[str, Any], path: Path) -> None:
+    """Raise Damaged unless the checksum is that of the bytes behind it."""
     text = data.decode("ascii")
     rest = "{" + text[_CHECKSUM_END + 2 :]
     if not text.startswith(_PREFIX) or hashlib.sha256(rest.encode("ascii")).hexdigest() != form.get("checksum"):
         raise Damaged(path, "the checksum does not fit the contents")
-    del form["checksum"]
-    _check_types(form, _TYPES, path, "the checkpoint")
-    checkpoint = _build(form, path)
+
+
+def from_form(form: dict[str, Any], path: Path) -> Checkpoint:
+    """The checkpoint of a JSON object, whatever its checksum. Raises Damaged where it makes no sense."""
+    fields_of = {name: value for name, value in form.items() if name != "checksum"}
+    _check_types(fields_of, _TYPES, path, "the checkpoint")
+    checkpoint = _build(fields_of, path)
     _check_sense(checkpoint, path)
     return checkpoint
 
 
-def _parse(data: bytes, path: Path) -> dict[str, Any]:
+def parse_object(data: bytes, path: Path) -> dict[str, Any]:
+    """The JSON object that ``data`` is. Raises Damaged where it is none."""
     try:
         form = parse_strict(data.decode("ascii"))
     except (ValueError, RecursionError) as error:

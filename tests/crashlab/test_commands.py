@@ -150,6 +150,35 @@ def test_replay_meets_the_violation_again_until_it_is_mended(project: Path, tmp_
         (project / "shop.py").write_text(SUBJECTS)
 
 
+def test_damage_is_checked_shown_and_replayed(project: Path, tmp_path: Path) -> None:
+    """Some kinds by name: exit 1, an id that says what was damaged, and a replay that meets it again."""
+    out = str(tmp_path / "runs")
+    asked = ("--faults", "damage:bit,damage:version", "--out", out)
+    done = crashlab_command("check", "shop:correct", *asked, cwd=project)
+    assert (done.returncode, done.stderr) == (1, ""), done.stdout
+    form = json.loads(crashlab_command("show", "--json", "--run", f"{out}/latest", cwd=project).stdout)
+    jsonschema.Draft202012Validator(SCHEMA).validate(form)
+    report = load(form["reports"][0])
+    assert report.settings.faults == ("damage:bit,damage:version",)
+    finding = report.findings[0]
+    assert (finding.kind, finding.id.split(":")[:2]) == ("accepted-damage", ["damage@value.json", "bit"])
+    assert "flipped: " in finding.disk[0].state
+    again = crashlab_command(
+        "replay", finding.id, "--run", f"{out}/latest", "--into", str(tmp_path / "state"), cwd=project
+    )
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert f"[{finding.id}]" in again.stdout
+    (place, bit) = divmod(int(finding.id.rpartition(":")[2]), 8)
+    met, written = (tmp_path / "state/dir/value.json").read_bytes(), b'{"n": 2}'
+    assert [old ^ new for old, new in zip(written, met, strict=True)] == [
+        (1 << bit) * (at == place) for at in range(len(written))
+    ]
+    only = crashlab_command("check", "shop:correct", *asked, "--only", finding.id, cwd=project)
+    assert only.returncode == 1
+    wrong = crashlab_command("check", "shop:correct", "--faults", "damage:bits", cwd=project)
+    assert (wrong.returncode, "has no variant ':bits'" in wrong.stderr) == (64, True)
+
+
 def test_replay_of_an_unknown_state_is_misuse(project: Path) -> None:
     """An op that was never recorded, and an id that is none."""
     assert crashlab_command("replay", "kill@999", cwd=project).returncode == 64

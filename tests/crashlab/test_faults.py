@@ -7,8 +7,10 @@ import re
 import pytest
 
 from crashlab.errors import UsageError
-from crashlab.faults import BUILT, DESIGNED, FaultRequest, parse_faults
+from crashlab.faults import BUILT, DESIGNED, VARIANTS, FaultRequest, parse_faults
 
+KNOWN = ", ".join(BUILT)
+DAMAGES = " ".join(f":{kind}" for kind in VARIANTS["damage"])
 KILL, POWER = FaultRequest("kill"), FaultRequest("power")
 
 
@@ -25,6 +27,9 @@ KILL, POWER = FaultRequest("kill"), FaultRequest("power")
         ("kill[cut=byte]", (FaultRequest("kill", {"cut": "byte"}),)),
         ("kill[ cut = byte ]", (FaultRequest("kill", {"cut": "byte"}),)),
         ("kill[cut=page]", (FaultRequest("kill", {"cut": "page"}),)),
+        ("damage", (FaultRequest("damage"),)),
+        ("damage:bit", (FaultRequest("damage", variants=("bit",)),)),
+        ("damage:bit,kill,damage:zeros,damage:bit", (FaultRequest("damage", variants=("bit", "zeros")), KILL)),
         ("all", tuple(FaultRequest(name) for name in BUILT)),
     ],
 )
@@ -33,23 +38,30 @@ def test_a_list_of_faults_is_read(text: str | None, requests: tuple[FaultRequest
     assert parse_faults(text) == requests
 
 
-@pytest.mark.parametrize("text", ["kill", "kill[cut=byte]"])
+@pytest.mark.parametrize("text", ["kill", "kill[cut=byte]", "damage", "damage:stale-block"])
 def test_a_request_reads_as_it_was_written(text: str) -> None:
     """The report shows the request in the form that can be typed again."""
     assert [str(each) for each in parse_faults(text)] == [text]
 
 
+def test_variants_of_one_fault_read_as_one_request_that_can_be_typed_again() -> None:
+    """They stand between commas, as they were written."""
+    text = "damage:bit,damage:zeros"
+    assert [str(each) for each in parse_faults(text)] == [text]
+    assert parse_faults(str(parse_faults(text)[0])) == parse_faults(text)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("powerloss", "unknown fault 'powerloss'; did you mean 'power'? Known: kill, power, recovery"),
-        ("kil", "unknown fault 'kil'; did you mean 'kill'? Known: kill, power, recovery"),
-        (
-            "damages",
-            "unknown fault 'damages'; did you mean 'damage' (which is not built yet)? Known: kill, power, recovery",
-        ),
-        ("xyzzy", "unknown fault 'xyzzy'; Known: kill, power, recovery"),
-        ("kill,race", "fault 'race' is not built yet; this version knows kill, power, recovery"),
+        ("powerloss", f"unknown fault 'powerloss'; did you mean 'power'? Known: {KNOWN}"),
+        ("kil", f"unknown fault 'kil'; did you mean 'kill'? Known: {KNOWN}"),
+        ("damages", f"unknown fault 'damages'; did you mean 'damage'? Known: {KNOWN}"),
+        ("xyzzy", f"unknown fault 'xyzzy'; Known: {KNOWN}"),
+        ("kill,race", f"fault 'race' is not built yet; this version knows {KNOWN}"),
+        ("races", f"unknown fault 'races'; did you mean 'race' (which is not built yet)? Known: {KNOWN}"),
+        ("damage:bits", f"fault 'damage' has no variant ':bits'; write damage, or one of {DAMAGES}"),
+        ("damage,damage:bit", "fault 'damage' is asked for twice, as damage and as damage:bit; keep one"),
         ("power:ext4", "fault 'power' has no variant ':ext4'; write power"),
         ("kill:now", "fault 'kill' has no variant ':now'; write kill"),
         ("kill[cut=bit]", "fault 'kill' has no option 'cut=bit'; it has cut=page|byte"),

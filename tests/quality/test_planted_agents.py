@@ -16,12 +16,15 @@ import pytest
 from crashlab import Budget, Subject, explore
 from longrun.checkpoint import (
     correct,
+    naive_any_version,
     naive_b_only,
     naive_fsync_after_rename,
     naive_fsync_wrong_file,
     naive_in_place,
+    naive_no_checksum,
     naive_no_dirsync,
     naive_no_fsync,
+    naive_none_on_error,
 )
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
@@ -59,6 +62,16 @@ LOSING: dict[str, tuple[ModuleType, str, str]] = {
 """Per naive module that only a power loss finds out: the kind, and file systems that show it.
 
 The mended one is the correct agent: its save is the one piece in which they differ.
+"""
+
+DAMAGED: dict[str, tuple[ModuleType, str, str]] = {
+    "no checksum": (naive_no_checksum, "accepted-damage", "damage:bit,damage:duplicate-key"),
+    "any version": (naive_any_version, "accepted-damage", "damage:version"),
+    "none on error": (naive_none_on_error, "silent-reset", "damage:empty,damage:nested,damage:foreign"),
+}
+"""Per naive module that only damage at rest finds out: the kind, and kinds of damage that show it.
+
+The mended one loads as the correct agent does.
 """
 
 
@@ -106,6 +119,33 @@ def test_a_missing_sync_is_found_by_power_losses_alone(fault: str, tmp_path: Pat
     wanted = "fsync the directory of checkpoint.json" if module is naive_no_dirsync else "fsync checkpoint.json."
     assert report.findings[0].advice[0].startswith(wanted)
     assert {each.partition("[")[0] for finding in report.findings for each in finding.profiles} <= {"ext4", "xfs"}
+
+
+@pytest.mark.parametrize("fault", DAMAGED)
+def test_blindness_to_damage_is_found_by_damage_alone(fault: str, tmp_path: Path) -> None:
+    """Kills find nothing; damage finds the stated kind, and nothing but it; with the correct load it is clean."""
+    module, kind, faults = DAMAGED[fault]
+    report = explore(f"{module.__name__}:subject", faults=f"kill,{faults}", out=tmp_path, budget=FAST)
+    kill, damage = report.faults
+    assert (kill.violation, damage.violation > 0) == (0, True), str(report)
+    assert (report.verdict, kinds(report)) == ("violation", {kind}), str(report)
+    assert not report.unmeasured, str(report)
+    assert {finding.disk[0].path for finding in report.findings} == {"checkpoint.json"}
+    subject = describe(replace(module.HARNESS, load=correct.load), name="mended", body_bytes=SHORT_BODY_BYTES)
+    mended = explore(subject, faults=faults, out=tmp_path, budget=FAST)
+    assert mended.verdict == "consistent", str(mended)
+
+
+def test_the_correct_agent_meets_every_kind_of_damage(tmp_path: Path) -> None:
+    """Both files, at both moments, every kind: no violation, nothing unmeasured, the undamaged twins recovered."""
+    report = explore("longrun.checkpoint.correct:subject", faults="damage", out=tmp_path, budget=FAST)
+    assert report.verdict == "consistent", str(report)
+    assert not report.unmeasured
+    (damage,) = report.faults
+    assert damage.points == len(("checkpoint.json", "effects.jsonl")) * len(("before the last effect", "the end"))
+    assert (damage.violation, damage.unmeasured, damage.judged > 1_000) == (0, 0, True)
+    assert damage.refused > damage.consistent > 0
+    assert all(control.passed for control in report.controls)
 
 
 @pytest.mark.parametrize("fault", NAIVE)
@@ -156,6 +196,6 @@ def test_no_naive_module_is_forgotten() -> None:
     """Every naive module of the agent stands in this test."""
     folder = Path(correct.__file__).parents[1]
     found = {path.stem for path in folder.rglob("naive_*.py")}
-    modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values())]
+    modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values(), *DAMAGED.values())]
     assert found == {module.__name__.rpartition(".")[2] for module in modules}
     assert all(isinstance(module.subject, Subject) for module in modules)

@@ -1,4 +1,4 @@
-"""From the id of a crash state to the state: ``kill@7``, ``kill@7+4096``, ``power@9-3,5d2``.
+"""From the id of a crash state to the state: ``kill@7``, ``kill@7+4096``, ``power@9-3,5d2``, ``damage@a.json:bit:137``.
 
 A crash of a recovery names one crash after the other, ``kill@7/kill@2``. What the recovery did is not in
 the trace of the run, so that :mod:`crashlab.crash.nested` follows what stands behind the first stroke; its
@@ -37,11 +37,16 @@ def state_of(
     >>> state_of(t.Trace(root="/r", base=Tree.empty(), ops=()), "kill@0").done
     0
     """
+    if state_id.startswith("damage@"):
+        from crashlab.crash.damage import damaged  # noqa: PLC0415 - as below
+
+        return damaged(trace, state_id)
     kill, power = _KILL.fullmatch(state_id), _POWER.fullmatch(state_id)
     match = kill or power
     if match is None:
         nested = " a crash during recovery needs its recorded recovery;" if "/" in state_id else ""
-        text = f"{state_id!r} is no state id that this version knows;{nested} expected kill@7, kill@7+4096 or power@9-3"
+        expected = "kill@7, kill@7+4096, power@9-3 or damage@checkpoint.json:bit:137"
+        text = f"{state_id!r} is no state id that this version knows;{nested} expected {expected}"
         raise UsageError(text)
     number = int(match["done"])
     if number > len(trace.ops) or (kill is not None and kill["cut"] is not None and number < 1):

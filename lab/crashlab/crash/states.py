@@ -16,6 +16,7 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
+    from crashlab.crash.damage import Damage
     from crashlab.crash.nested import Recovery
     from crashlab.crash.power import Recipe
     from crashlab.tree import Tree
@@ -27,8 +28,8 @@ class CrashState:
 
     ``done`` ops were completed. Where ``cut_bytes`` is set, op ``done + 1`` was in flight and that
     many of its bytes are there. A power loss names the ``profile`` that allows the state, and its
-    ``recipe`` there. A crash of a recovery says ``within`` which one; its ``trace`` then goes on from
-    the first run to that recovery, and ``done`` counts along it.
+    ``recipe`` there; damage at rest is told in ``damage``. A crash of a recovery says ``within`` which
+    one; its ``trace`` then goes on from the first run to that recovery, and ``done`` counts along it.
     """
 
     id: str
@@ -39,6 +40,7 @@ class CrashState:
     cut_bytes: int | None = None
     profile: str = ""
     recipe: Recipe | None = None
+    damage: Damage | None = None
     within: Recovery | None = None
 
     @property

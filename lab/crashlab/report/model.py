@@ -81,6 +81,7 @@ CONTROLS: tuple[str, ...] = (
     "real-kill",
     "real-disk",
     "fresh-interpreter",
+    "undamaged-twin",
 )
 
 

@@ -80,9 +80,15 @@ def _draw_pass(page: Page, report: Report) -> None:
     text = f"{report.subject.name}: {claim}"
     page.paragraph(text, first=((WORDS["consistent"], "pass"), "  "), role="strong")
     _draw_tried(page, report)
-    judged = _judged(report)
-    times = "once" if judged == 1 else f"{judged:,} times"
-    page.line((f"It died {times} and forgot nothing.", "pass"))
+    damaged = sum(each.judged for each in report.faults if each.fault == "damage")
+    died = _judged(report) - damaged
+    words = [f"It died {_times(died)} and forgot nothing."] if died or not damaged else []
+    words += [f"It met damage {_times(damaged)} and took none of it for good."] if damaged else []
+    page.line((" ".join(words), "pass"))
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def _draw_violation(page: Page, report: Report) -> None:
@@ -185,7 +191,8 @@ def bound_words(report: Report) -> str:
     if _is_one_state(report):
         return "one state; nothing is claimed of the others"
     budget = report.settings.budget
-    parts = ["every prefix"] if any(each.fault in ("kill", "power") for each in report.faults) else []
+    crashes = any(not fault.startswith("damage") for fault in report.settings.faults)
+    parts = ["every prefix"] if any(each.fault in ("kill", "power") for each in report.faults) and crashes else []
     for fault in report.settings.faults:
         if fault.startswith("kill"):
             parts.append("writes cut at every byte" if "cut=byte" in fault else "writes cut at page ends")
@@ -195,6 +202,8 @@ def bound_words(report: Report) -> str:
         elif fault.startswith("recovery"):
             recoveries = sum(each.points for each in report.faults if each.fault == "recovery")
             parts.append(f"crashes of {count(recoveries, 'recovery', 'recoveries')}")
+        elif fault.startswith("damage"):
+            parts.append("damage at rest to each file: flips at its edges, records and sectors, every other kind whole")
     sampled = sum(each.sampled for each in report.faults)
     return f"{', '.join(parts)}; {sampled:,} sampled beyond"
 

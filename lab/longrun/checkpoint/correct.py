@@ -41,12 +41,17 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
 def load(directory: Path) -> Checkpoint | None:
     """The checkpoint in ``directory``, None where there is none. Raises Damaged or UnsupportedVersion."""
     path = directory / CHECKPOINT_NAME
+    data = read(path)
+    return None if data is None else decode(data, path)
+
+
+def read(path: Path) -> bytes | None:
+    """The bytes of a checkpoint, None where there is none. A file that is there and cannot be read raises OSError."""
     try:
         with open(path, "rb", buffering=0) as file:
-            data = file.readall()
+            return file.readall()
     except FileNotFoundError:
         return None
-    return decode(data, path)
 
 
 HARNESS = Harness(save=save, load=load)

@@ -8,6 +8,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from crashlab.faults import BUILT, DESIGNED
 from crashlab.report.model import Control, DiskLine, Finding, Observed, OpLine, Report, SubjectInfo
 from crashlab.report.text import render, render_finding, render_many
 from tests.crashlab.report.samples import (
@@ -39,13 +40,26 @@ def test_a_pass_says_what_it_claims_and_ends_with_its_line() -> None:
     assert text.endswith("\nIt died 31 times and forgot nothing.\n")
     assert "every prefix, writes cut at page ends; 0 sampled beyond" in text
     assert "3 of 3: replay proof, 8 of 8 real kills agree, pinned path (namespace)" in text
-    assert "not asked  power, recovery (--faults all); error, damage, connection, server, race (not built yet)" in text
+    left = ", ".join(fault for fault in BUILT if fault != "kill")
+    unbuilt = ", ".join(fault for fault in DESIGNED if fault not in BUILT)
+    assert f"not asked  {left} (--faults all); {unbuilt} (not built yet)" in " ".join(text.split("\n"))
     assert re.search(r"kill +42 +47 +31 +5 +31 +0 +0\n", text)
 
 
 def test_one_death_is_counted_in_the_singular() -> None:
     """A report of one state does not say "1 times"."""
     assert text_of(report(faults=(count(judged=1),))).endswith("It died once and forgot nothing.\n")
+
+
+def test_damage_is_no_death() -> None:
+    """The last line tells deaths and damage apart, and the bound of damage alone speaks of no prefix."""
+    damaged = count(fault="damage", judged=7, refused=7)
+    both = text_of(report(faults=(count(judged=1), damaged)))
+    assert both.endswith("It died once and forgot nothing. It met damage 7 times and took none of it for good.\n")
+    settings = dataclasses.replace(PASS.settings, faults=("damage:bit,damage:zeros",))
+    alone = text_of(report(faults=(damaged,), settings=settings))
+    assert alone.endswith("\nIt met damage 7 times and took none of it for good.\n")
+    assert "bound      damage at rest to each file" in alone
 
 
 def test_a_byte_cut_is_part_of_the_stated_bound() -> None:
