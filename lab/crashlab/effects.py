@@ -37,7 +37,7 @@ class Effects:
         order, expected = self._order, self._expected
         # A Store takes one more value in later steps: what that does outside is not the recovery's doing.
         judged = answer.steps if self._reference.kind == "Subject" else answer.steps[:1]
-        before = [(self._identities[op.n], op) for op in state.effects if op.counted]
+        before = [(identity(op), op) for op in state.effects if op.counted]
         events = (op for step in judged for op in step.events if isinstance(op, t.Effect) and op.counted)
         done = [*before, *((identity(op), op) for op in events)]
         observed = Counter(each for each, _ in done)

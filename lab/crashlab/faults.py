@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from crashlab.errors import UsageError
@@ -17,7 +17,7 @@ from crashlab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILT: tuple[str, ...] = ("kill", "power")
+BUILT: tuple[str, ...] = ("kill", "power", "error")
 """Faults that this version injects."""
 
 DEFAULT: tuple[str, ...] = ("kill", "power")
@@ -28,6 +28,14 @@ DESIGNED: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery", "co
 
 OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {"kill": {"cut": ("page", "byte")}}
 """Per fault: its options and what each may be; the first is the default."""
+
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "error": (
+        *("ENOSPC", "EIO", "short-write", "failed-fsync", "EIO-read"),
+        *("EDQUOT", "EROFS", "EMFILE", "EFBIG", "failed-journal"),
+    )
+}
+"""Per fault: its variants. Where none is named, the usual ones are tried."""
 
 _ITEM = re.compile(r"(?P<name>[^\[\],:]*)(?P<variant>:[^\[\],]*)?(?:\[(?P<options>[^\[\]]*)\])?")
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
@@ -43,10 +51,12 @@ class FaultRequest:
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         inside = ",".join(f"{option}={value}" for option, value in self.options.items())
-        return f"{self.name}[{inside}]" if inside else self.name
+        options = f"[{inside}]" if inside else ""
+        return ",".join(f"{self.name}:{variant}{options}" for variant in self.variants) or f"{self.name}{options}"
 
 
 def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
@@ -65,7 +75,10 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
     for item in _COMMA_OUTSIDE_BRACKETS.split(text):
         request = _parse_one(item.strip())
         earlier = requests.setdefault(request.name, request)
-        if earlier != request:
+        if earlier.variants and request.variants and earlier.options == request.options:
+            both = dict.fromkeys((*earlier.variants, *request.variants))
+            requests[request.name] = replace(earlier, variants=tuple(both))
+        elif earlier != request:
             message = f"fault {request.name!r} is asked for twice, as {earlier} and as {request}; keep one"
             raise UsageError(message)
     return tuple(requests.values())
@@ -79,10 +92,12 @@ def _parse_one(item: str) -> FaultRequest:
     name = match["name"].strip()
     if name not in BUILT:
         raise UsageError(_refusal(name))
-    if match["variant"]:
-        message = f"fault {name!r} has no variant {match['variant']!r}; write {name}"
+    variant = (match["variant"] or "").removeprefix(":").strip()
+    if match["variant"] and variant not in VARIANTS.get(name, ()):
+        known = ", ".join(f"{name}:{each}" for each in VARIANTS.get(name, ())) or name
+        message = f"fault {name!r} has no variant {variant!r}; write {known}"
         raise UsageError(message)
-    return FaultRequest(name, _parse_options(name, match["options"]))
+    return FaultRequest(name, _parse_options(name, match["options"]), (variant,) if variant else ())
 
 
 def _refusal(name: str) -> str:

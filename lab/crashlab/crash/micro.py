@@ -194,7 +194,7 @@ def barrier_of(op: t.Op, tree: Tree) -> Barrier | None:
     match op:
         case t.Sync():
             return Barrier(op.n, None, data_only=False, directory=False)
-        case t.Fsync():
+        case t.Fsync() if not op.failed:
             directory = isinstance(tree.nodes[op.inode], Directory)
             return Barrier(op.n, op.inode, data_only=op.data_only, directory=directory)
         case t.Write() if op.sync and op.data:

@@ -23,6 +23,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,6 +36,7 @@ from crashlab.recover import travel, wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from crashlab.live.errors import ErrorGate
     from crashlab.live.on_disk import DiskGate
     from crashlab.subject import AnySubject
 
@@ -48,9 +50,9 @@ LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 class Job:
     """What one process is to do, in forms that JSON and marshal have.
 
-    ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, and ``disk`` the control
-    socket of a real disk below the root and a seed, or None; ``effects`` are those of the outside
-    world's record so far.
+    ``step`` is None for the recorded run, ``kill`` is ``[op, byte]`` or None, ``error`` the form of an
+    :class:`~crashlab.live.errors.ErrorGate` or None, and ``disk`` the control socket of a real disk below the
+    root and a seed, or None; ``effects`` are those of the outside world's record so far.
     """
 
     step: dict[str, Any] | None = None
@@ -59,6 +61,7 @@ class Job:
     expected: Any = None
     kill: Sequence[int] | None = None
     disk: tuple[str, int] | None = None
+    error: dict[str, Any] | None = None
     stop_after_acks: int | None = None
     numbers: Sequence[Sequence[int]] = ()
     outside: Sequence[str] = ()
@@ -124,9 +127,19 @@ def run(prepared: Prepared, job: Job) -> NoReturn:
     step, pipe = job.step, prepared.pipe
     done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
     lab = Lab(prepared.directory, pipe.event, Lab.history(done), list(job.acked), job.expected)
-    code = _answer(pipe, lambda: workload.recover(prepared.subject, lab, step))
+    code = _answer(pipe, lambda: _recovered(prepared, lab, step))
     _finish()
     os._exit(code)
+
+
+def _recovered(prepared: Prepared, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
+    """One step of the recovery; with ``reads`` its reads fail from that one on, 0 only counts them."""
+    if "reads" not in step:
+        return workload.recover(prepared.subject, lab, step)
+    from crashlab.live import reads  # noqa: PLC0415 - only these steps need it
+
+    met = reads.install(prepared.root, step["reads"])
+    return workload.recover(met.during(prepared.subject), lab, step) | {"reads": met.count, "failed": met.failed}
 
 
 def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
@@ -144,7 +157,7 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
     pipe = prepared.pipe
-    gate: KillGate | DiskGate | None = None if job.kill is None else KillGate(*job.kill)
+    gate: KillGate | DiskGate | ErrorGate | None = None if job.kill is None else KillGate(*job.kill)
     emit = pipe.op
     if job.disk is not None:
         from crashlab.live import on_disk  # noqa: PLC0415 - only these runs need it
@@ -153,11 +166,21 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         gate = on_disk.DiskGate(socket, seed, prepared.root, pipe.op)
         emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
-    lab = Lab(prepared.directory, sink)
+    act: Callable[[], dict[str, Any]]
+    if job.error is not None:
+        from crashlab.live import erring, errors  # noqa: PLC0415 - only these runs need it
+
+        failing, acked = errors.ErrorGate.of(job.error), list[Any]()
+        gate, sink = failing, erring.acking(sink, acked)
+        lab = Lab(prepared.directory, sink, _acked=acked, _expected=job.expected)
+        act = partial(erring.record, prepared.subject, lab, sink, failing, count=lambda: RECORDER.count)
+    else:
+        lab = Lab(prepared.directory, sink)
+        act = partial(workload.record, prepared.subject, lab, sink)
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    code = _answer(pipe, lambda: workload.record(prepared.subject, lab, sink))
+    code = _answer(pipe, act)
     _finish()
     if gate is not None:
         gate.end()

@@ -92,12 +92,20 @@ class Host:
     # --- what a caller asks --------------------------------------------------------------------
 
     def record(
-        self, *, kill: tuple[int, int] | None = None, disk: Mapping[str, Any] | None = None, timeout_s: float
+        self,
+        *,
+        kill: tuple[int, int] | None = None,
+        disk: Mapping[str, Any] | None = None,
+        error: Mapping[str, Any] | None = None,
+        expected: Any = None,
+        timeout_s: float,
     ) -> RawRecording:
         """Run the workload once under the recorder, on an empty place.
 
         ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``. ``disk``
         puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
+        ``error`` lets calls fail, as :class:`crashlab.live.errors.ErrorGate` has it; ``expected`` is then the
+        uncrashed end, for the subject's ``check``.
         """
         self._one_at_a_time()
         if self._recorder is None:
@@ -105,6 +113,8 @@ class Host:
         request = {
             "kill": kill,
             "disk": disk,
+            "error": error,
+            "expected": expected,
             "timeout_s": timeout_s,
             "stop_after_acks": self.description["stop_after_acks"],
             "outside": self.description["outside"],

@@ -119,6 +119,8 @@ class Worker:
         job = Job(
             kill=request["kill"],
             disk=None if on_disk is None else (on_disk["marks"], on_disk["seed"]),
+            error=request["error"],
+            expected=request["expected"],
             stop_after_acks=request["stop_after_acks"],
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
@@ -151,18 +153,18 @@ class Worker:
         assert trace is not None, "a recovery worker is made after prepare"
         state = _asked_state(trace, request)
         place.refill(self._root, state.tree)
-        effects = [t.op_to_json(op) for op in state.effects]
+        effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
         steps = []
         for step in request["steps"]:
             events: list[Message] = []
-            acked = [op.value for op in state.acks]
+            acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
             job = Job(step=step, effects=effects, acked=acked, expected=expected)
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
             destroyed = () if ended.how == "returned" else self._destroyed(state)
             steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
-            if ended.how != "returned":
-                break
             effects.extend(op for op in events if op["op"] == t.Effect.KIND)
+            if ended.how != "returned" and not step.get("go_on"):
+                break
         return {"state": request["state"], "steps": steps}
 
     def _step(self, job: Job, timeout_s: float, take: Callable[[Message], None], *, limit_bytes: int) -> Ended:
