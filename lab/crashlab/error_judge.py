@@ -8,15 +8,20 @@ could show: that the same call raised again, that a run went on to a wrong end, 
 from __future__ import annotations
 
 import dataclasses
+import re
+from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.kill import kill_states
+from crashlab.crash.states import Prefixes
 from crashlab.demands import Problem, Reference
-from crashlab.honesty import Honesty
+from crashlab.honesty import Honesty, matches
 from crashlab.judge import Judgement
 from crashlab.observation import Answer, Step
 from crashlab.report.model import gravity
+from crashlab.tree import File
 from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
@@ -26,20 +31,58 @@ if TYPE_CHECKING:
     from crashlab.error_points import ErrorState
     from crashlab.judge import Judge
     from crashlab.observation import RawRecording
+    from crashlab.tree import Tree
+
+_HEX = re.compile(r"[0-9a-f]{8,}")
 
 LIVE = "live"
 """The name of the step that met the error."""
 
 
-class LateHonesty(Honesty):
-    """:class:`Honesty` of one run under an error, made only where something was reported unknown."""
+class Shapes:
+    """The uncrashed run as names and sizes: what a state of another run of the same program can be held against.
+
+    Bytes differ between two runs of a program that draws random names; hexadecimal parts of names do not count.
+    """
 
     def __init__(self, trace: t.Trace) -> None:
+        self._trace = trace
+
+    @cached_property
+    def _dones(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        prefixes = Prefixes(self._trace)
+        for done in range(len(self._trace.ops) + 1):
+            found.setdefault(shape_of(prefixes.tree(done)), []).append(done)
+        return found
+
+    def cannot_tell(self, unknown: t.Unknown, tree: Tree) -> bool:
+        """Whether the uncrashed run has this shape both before and after an effect that ``unknown`` may mean."""
+        effects = [op.n for op in self._trace.ops if isinstance(op, t.Effect) and op.counted and matches(unknown, op)]
+        return len({bisect_right(effects, done) for done in self._dones.get(shape_of(tree), ())}) > 1
+
+
+def shape_of(tree: Tree) -> str:
+    """Names and sizes of a tree, in one text."""
+    nodes = ((path, node.content.size if isinstance(node, File) else -1) for path, _, node in tree.walk())
+    return str(sorted((_HEX.sub("#", path), size) for path, size in nodes))
+
+
+class LiveHonesty(Honesty):
+    """:class:`Honesty` of one run under an error: by its own ops, and by what the uncrashed run would have done next.
+
+    ``lenient``: the state is not known, since a recovery whose reads failed has changed it; then every unknown is
+    honest.
+    """
+
+    def __init__(self, trace: t.Trace, shapes: Shapes, *, lenient: bool = False) -> None:
         self._late: Honesty | None = None
-        self._run = trace
+        self._run, self._shapes, self._lenient = trace, shapes, lenient
 
     def honest(self, unknown: t.Unknown, state: CrashState) -> bool:
         """Whether ``unknown`` is the best answer that the files of ``state`` allow."""
+        if self._lenient or self._shapes.cannot_tell(unknown, state.tree):
+            return True
         self._late = self._late or Honesty(self._run, kill_states(self._run))
         return self._late.honest(unknown, state)
 

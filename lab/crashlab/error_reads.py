@@ -11,13 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
-from crashlab.crash.kill import kill_states
 from crashlab.crash.states import Prefixes
 from crashlab.demands import Problem
-from crashlab.error_judge import with_problems
+from crashlab.error_judge import LiveHonesty, Shapes, with_problems
 from crashlab.error_points import READ, ErrorPoint, ErrorState, parse
 from crashlab.errors import UsageError
-from crashlab.honesty import Honesty
 from crashlab.judge import Judge
 from crashlab.observation import readable
 from crashlab.report.model import UnmeasuredReason
@@ -44,7 +42,7 @@ class ReadTrial:
     def __init__(self, host: Host, asked: Asked, reference: Reference) -> None:
         self._host, self._asked, self._reference = host, asked, reference
         self._timeout_s = float(host.description["timeout_s"])
-        self._judge = Judge(reference, asked.policy_of("error"), Honesty(reference.trace, kill_states(reference.trace)))
+        self._policy, self._shapes = asked.policy_of("error"), Shapes(reference.trace)
         self._prefixes = Prefixes(reference.trace)
         self.runs = 0
         self.unmeasured: list[UnmeasuredReason] = []
@@ -112,18 +110,24 @@ class ReadTrial:
 
     # --- judging -------------------------------------------------------------------------------
 
+    def _judge(self, *, lenient: bool = False) -> Judge:
+        honesty = LiveHonesty(self._reference.trace, self._shapes, lenient=lenient)
+        return Judge(self._reference, self._policy, honesty)
+
     def _judged(self, state: ErrorState, answer: Answer) -> Judgement:
         failing, *rest = answer.steps
         for step in answer.steps:
             if step.error.startswith("UsageError: "):
-                raise UsageError(f"{step.error.removeprefix('UsageError: ')} (at {state.id})")
+                text = f"{step.error.removeprefix('UsageError: ')} (at {state.id})"
+                raise UsageError(text)
         if failing.how == "returned" and not (failing.value or {}).get("failed"):
             text = f"{state.id}: the recovery came to no such read this time."
             advice = "A recovery must read the same each time: give the program fixed seeds."
             self.unmeasured.append(UnmeasuredReason(code="runs-differ", detail=text, next=advice))
         # What it did outside while its reads failed was done: it counts with what is done afterwards.
         first = replace(rest[0], events=(*failing.events, *rest[0].events))
-        judgement = self._judge.judge(state, replace(answer, steps=(first, *rest[1:])))
+        went_on = bool(failing.destroyed or failing.events)
+        judgement = self._judge(lenient=went_on).judge(state, replace(answer, steps=(first, *rest[1:])))
         return with_problems(judgement, self._failing_problems(state, failing, answer))
 
     def _failing_problems(self, state: ErrorState, failing: Step, answer: Answer) -> Iterator[Problem]:
@@ -134,7 +138,7 @@ class ReadTrial:
             text = f"read {state.read} failed with EIO; load() took that for nothing there"
             yield Problem(kind="silent-reset", summary=text, step=FAILING, expected=("an exception",))
         elif failing.how == "returned":
-            alone = self._judge.judge(state, replace(answer, steps=(replace(failing, step="first"),)))
+            alone = self._judge().judge(state, replace(answer, steps=(replace(failing, step="first"),)))
             for problem in alone.problems:
                 text = f"read {state.read} failed with EIO; {problem.summary}"
                 yield replace(problem, summary=text, step=FAILING)

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
-from crashlab.error_judge import LateHonesty, judged, live_problems, live_step
+from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
 from crashlab.errors import UsageError
-from crashlab.honesty import Honesty, identity
+from crashlab.honesty import identity
 from crashlab.judge import Judge
 from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
@@ -62,6 +62,7 @@ class ErrorTrial:
     def __init__(self, host: Host, asked: Asked, reference: Reference, fault: FaultRequest) -> None:
         self._host, self._asked, self._reference, self._fault = host, asked, reference, fault
         self._timeout_s = float(host.description["timeout_s"])
+        self._shapes = Shapes(reference.trace)
         self._policy = asked.policy_of("error")
         self._started = time.monotonic()
         self._seen: set[str] = set()
@@ -180,8 +181,9 @@ class ErrorTrial:
             answer = readable(raw, each.state.trace.root)
             for step in answer.steps:
                 if step.error.startswith("UsageError: "):
-                    raise UsageError(f"{step.error.removeprefix('UsageError: ')} (at {each.state.id})")
-            honesty: Honesty = LateHonesty(each.state.trace)
+                    text = f"{step.error.removeprefix('UsageError: ')} (at {each.state.id})"
+                    raise UsageError(text)
+            honesty = LiveHonesty(each.state.trace, self._shapes)
             judgement = judged(
                 Judge(each.reference, self._policy, honesty), each.reference, each.state, answer, each.live
             )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NEVER = 0
 _READ_MODES = frozenset({"r", "rb", "rt"})
+_TEXT = ("encoding", "errors", "newline")
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -107,7 +108,8 @@ def install(root: str, at: int) -> Reads:
     real_open, real_os_open = builtins.open, os.open
 
     def opened(file: Any, mode: str = "r", buffering: int = -1, *args: Any, **kwargs: Any) -> Any:
-        if mode not in _READ_MODES or args or kwargs.keys() - {"encoding", "errors", "newline"}:
+        text = dict(zip(_TEXT, args, strict=False)) | kwargs
+        if mode not in _READ_MODES or len(args) > len(_TEXT) or text.keys() - set(_TEXT):
             return real_open(file, mode, buffering, *args, **kwargs)
         if not isinstance(file, int):
             reads.met(file)
@@ -115,7 +117,7 @@ def install(root: str, at: int) -> Reads:
         if buffering == 0:
             return raw
         buffered = io.BufferedReader(raw)
-        return buffered if "b" in mode else io.TextIOWrapper(buffered, **kwargs)
+        return buffered if "b" in mode else io.TextIOWrapper(buffered, **text)
 
     def os_opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
         if not flags & _CHANGES:
