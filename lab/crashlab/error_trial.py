@@ -66,6 +66,7 @@ class ErrorTrial:
         self._policy = asked.policy_of("error")
         self._started = time.monotonic()
         self._seen: set[str] = set()
+        self._alone: set[tuple[int, str]] = set()
         self._verdicts: Counter[str] = Counter()
         self._runs = self._states = 0
         self._first: tuple[int, float] | None = None
@@ -82,6 +83,8 @@ class ErrorTrial:
             for number, point in enumerate(chosen[position : position + RUNS_AT_A_TIME], position):
                 if self._is_used_up(number, len(chosen)):
                     break
+                if (point.n, point.variant) in self._alone:
+                    continue  # the lasting error struck one call only: the single one is the same run
                 progress(number, len(chosen))
                 met += [each for each in self._moments(point) if asking is None or _wanted(each.state, asking.loss)]
             yield from self._recovered(met)
@@ -125,6 +128,8 @@ class ErrorTrial:
                 "runs-differ", text, "Two runs must make the same calls: give the program fixed seeds and names."
             )
             return
+        if sum(isinstance(op, t.Refused) for op in trace.ops) == 1:
+            self._alone.add((point.n, point.variant))
         if differing := replay_proof(trace, live.last, self._reference.rebuilt):
             text = (
                 f"{point.id}: {'; '.join(differing[:3])} (traced / real): no op of the run under the error explains it."

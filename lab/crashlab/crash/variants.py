@@ -222,7 +222,7 @@ def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | Non
         if event.grows and profile.drops_size_zero("size"):
             _drop_zero(sizes)
         if event.synced and index < synced:
-            _, least = profile.synced_write(event.blocks, event.size)
+            _, least = event.forces(profile)
             sizes = {size: made for size, made in sizes.items() if size >= least}
     return sizes
 
@@ -267,7 +267,7 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
         if event.grows:
             _fill(profile, columns[:end], event, index)
         if event.synced and index < synced:
-            pages, _ = profile.synced_write(event.blocks, event.size)
+            pages, _ = event.forces(profile)
             for versions in columns[:end][pages.start : pages.stop]:
                 del versions[:-1]
     return columns
