@@ -8,6 +8,7 @@ the old state.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import directory
@@ -16,8 +17,10 @@ from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
 from crashlab.crash.profiles import DEFAULT, parse_profiles
+from crashlab.crash.states import prefixes_of
 from crashlab.demands import Reference
 from crashlab.errors import UsageError
+from crashlab.faults import FaultRequest
 from crashlab.findings import Findings
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from crashlab.crash.states import CrashState
     from crashlab.report.folder import RunFolder
+    from crashlab.trace import Trace
 
 
 def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.Report:
@@ -46,21 +50,14 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     rebuilt = tuple(stored.get("rebuilt", ()))
+    if "error@" in state_id:
+        return _error_again(run, state_id, into, started)
     state = state_of(trace, state_id, profile=profile, rebuilt=rebuilt)
     if into is not None:
         _write_out(state, into)
     policy = _policy(earlier, state.fault)
     with Host(stored["subject"], jobs=1, root=trace.root) as host:
-        reference = Reference(
-            kind=host.description["kind"],
-            trace=trace,
-            end=stored["end"],
-            ended=stored["ended"],
-            has_check=host.description["has_check"],
-            atomic=host.description["atomic"],
-            nothing=stored["nothing"],
-            rebuilt=rebuilt,
-        )
+        reference = _reference(host, trace, stored)
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
         asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
@@ -69,6 +66,45 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
+
+
+def _reference(host: Host, trace: Trace, stored: dict[str, Any]) -> Reference:
+    return Reference(
+        kind=host.description["kind"],
+        trace=trace,
+        end=stored["end"],
+        ended=stored["ended"],
+        has_check=host.description["has_check"],
+        atomic=host.description["atomic"],
+        nothing=stored["nothing"],
+        rebuilt=tuple(stored.get("rebuilt", ())),
+    )
+
+
+def _error_again(run: RunFolder, state_id: str, into: Path | None, started: float) -> model.Report:
+    """An error happens live, so it is run again: the op numbers are those of the stored run."""
+    from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few replays ask for it
+
+    trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
+    profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
+    asked = resolve(faults="error", profile=profile, only=state_id, jobs=1)
+    asked = replace(asked, policy={"error": _policy(earlier, "error")})
+    findings = Findings(Places(trace))
+    with Host(stored["subject"], jobs=1, root=trace.root) as host:
+        reference = _reference(host, trace, stored)
+        host.prepare(trace, modules=stored["modules"], expected=reference.end)
+        trial = ErrorTrial(host, asked, reference, FaultRequest("error"))
+        met = list(trial.judge(lambda *_: None))
+    for judgement, answer in met:
+        findings.add(judgement, answer)
+    if into is not None and met:
+        _write_out(met[-1][0].state, into)
+    order = ("violation", "unmeasured", "refused", "consistent")
+    verdicts = {judgement.verdict for judgement, _ in met} or {"unmeasured"}
+    verdict: model.Verdict = "unmeasured" if trial.unmeasured else next(each for each in order if each in verdicts)
+    state = met[-1][0].state if met else prefixes_of(trace).killed(0)
+    report = _report(earlier, verdict, state, [each for each, _ in findings.finish(reference)], started)
+    return replace(report, unmeasured=tuple(trial.unmeasured))
 
 
 def _policy(earlier: dict[str, Any], fault: str) -> Policy:
@@ -99,7 +135,7 @@ def _report(
     return model.Report(
         verdict="consistent" if verdict == "refused" else verdict,
         subject=model.SubjectInfo(**{key: subject.get(key, "") for key in ("name", "kind", "source")}),
-        settings=resolve(faults=state.fault, profile=state.profile or None, only=state.id).shown(recovery="isolated"),
+        settings=resolve(faults=state.fault, profile=state.profile or None, only=None).shown(recovery="isolated"),
         versions=versions(),
         faults=(model.FaultCount(fault=state.fault, points=1, states=1, distinct=1, judged=1, **counts),),
         findings=tuple(findings),
