@@ -5,8 +5,9 @@ may go on as if nothing were, the first ack and the first effect after the error
 that failed the power fails too: what was given up stays out of every later barrier. Equal trees with equal
 effects and acks are recovered once.
 
-Not tried: a power loss in a *resumed* process after such a barrier, and a live process that reads back what
-the cache has dropped.
+Not tried: a power loss in a *resumed* process after such a barrier, a live process that reads back what the
+cache has dropped, and, where a run goes on for long, power losses between its second ack after the failure and its
+end.
 """
 
 from __future__ import annotations
@@ -150,8 +151,10 @@ class ErrorTrial:
                 yield from self._new(_Met(state, reference, live))
 
     def _losses(self, point: ErrorPoint, trace: t.Trace, struck: int) -> Iterator[ErrorState]:
-        """What a power loss leaves at any moment after the barrier has failed."""
+        """What a power loss leaves after the barrier has failed: up to the second ack from there, and at the end."""
         asked = self._asked
+        acks = [op.n for op in trace.ops[struck:] if isinstance(op, t.Ack)]
+        until, last = acks[1] if len(acks) > 1 else len(trace.ops), len(trace.ops)
         losses = Losses(
             trace,
             asked.profiles,
@@ -162,7 +165,7 @@ class ErrorTrial:
             edges=asked.edges,
         )
         for loss in losses.states():
-            if loss.done > struck:
+            if struck < loss.done <= until or loss.done == last:
                 name = f"{point.id}/{loss.id}"
                 yield ErrorState(
                     id=name, fault="error", trace=trace, tree=loss.tree, done=loss.done, point=point, loss=loss

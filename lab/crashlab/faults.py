@@ -65,7 +65,9 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
     Raises UsageError for a name, variant or option that this version does not know.
 
     >>> parse_faults("kill[cut=byte]")
-    (FaultRequest(name='kill', options={'cut': 'byte'}),)
+    (FaultRequest(name='kill', options={'cut': 'byte'}, variants=()),)
+    >>> [str(each) for each in parse_faults("error:ENOSPC,error:EIO")]
+    ['error:ENOSPC,error:EIO']
     """
     if text is None:
         return tuple(FaultRequest(name) for name in DEFAULT)
@@ -95,7 +97,7 @@ def _parse_one(item: str) -> FaultRequest:
     variant = (match["variant"] or "").removeprefix(":").strip()
     if match["variant"] and variant not in VARIANTS.get(name, ()):
         known = ", ".join(f"{name}:{each}" for each in VARIANTS.get(name, ())) or name
-        message = f"fault {name!r} has no variant {variant!r}; write {known}"
+        message = f"fault {name!r} has no variant {match['variant']!r}; write {known}"
         raise UsageError(message)
     return FaultRequest(name, _parse_options(name, match["options"]), (variant,) if variant else ())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longrun.checkpoint import correct
@@ -17,8 +18,6 @@ from longrun.protocol import CHECKPOINT_NAME, encode
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from longrun.protocol import Checkpoint
 
 
@@ -28,9 +27,9 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     temporary = temporary_name(path)
     write_new(temporary, encode(checkpoint), sync=False)
     try:
-        sync_file(temporary)
+        sync_file(Path(temporary))
     except OSError:
-        sync_file(temporary)
+        sync_file(Path(temporary))
     os.rename(temporary, path)
     sync_directory(directory)
 
