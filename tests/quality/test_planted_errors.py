@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crashlab import explore
+from crashlab import Budget, explore
 from crashlab.judge import Judge
 from tests.quality import failing_stores as stores
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from crashlab import Log, Store, Subject
 
+LONG = Budget(real_kills=1, time_s=400.0)
 FOUND: dict[str, tuple[Store | Log | Subject, str, set[str], str]] = {
     "swallows ENOSPC": (stores.SWALLOWS, "error:ENOSPC", {"lost"}, "Let the OSError out"),
     "swallows EIO": (stores.SWALLOWS, "error:EIO", {"lost"}, "Let the OSError out"),
@@ -106,3 +107,27 @@ def test_a_failed_barrier_that_counts_as_one_is_seen(tmp_path: Path, monkeypatch
     monkeypatch.setattr("crashlab.crash.moments.DataFloors._give_up", lambda *_: None)
     with pytest.raises(AssertionError):
         test_planted_fault_is_found("retries fsync", tmp_path)
+
+
+# --- agents ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "kinds"),
+    [
+        ("naive_swallow_enospc", "ENOSPC", {"lost", "duplicate-effect"}),
+        ("naive_retry_fsync", "failed-fsync", {"stuck"}),
+    ],
+)
+def test_a_naive_agent_is_found(name: str, variant: str, kinds: set[str], tmp_path: Path) -> None:
+    """Each is a violation under its error, of the stated kinds."""
+    report = explore(f"longrun.checkpoint.{name}:subject", faults=f"error:{variant}", budget=LONG, out=tmp_path)
+    assert report.verdict == "violation", str(report)
+    assert kinds <= {finding.kind for finding in report.findings}, str(report)
+
+
+def test_the_correct_agent_stands_every_error_at_every_op(tmp_path: Path) -> None:
+    """Loud where a save fails, and right after a resume: nothing is violated, nothing unmeasured."""
+    report = explore("longrun.checkpoint.correct:subject", faults="error", budget=LONG, out=tmp_path)
+    assert report.verdict == "consistent", str(report)
+    assert report.faults[0].judged == report.faults[0].consistent > 100

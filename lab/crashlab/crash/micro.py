@@ -142,7 +142,8 @@ class Event:
     ``before`` metadata changes were issued earlier. ``position`` is the event's own place in the
     chain where it has one: a set size (``kind`` ``size``) or a rename over another file (``over``).
     ``synced``: a write through a descriptor that is opened ``O_SYNC`` or ``O_DSYNC``. ``after_failure``: a write
-    to a file of which a barrier failed before; the next barrier forces its pages, and not all earlier ones.
+    to a file of which a barrier failed before; the next barrier forces its pages, and not all earlier ones, and
+    of these not the blocks ``unwritten``.
     """
 
     kind: str
@@ -156,6 +157,7 @@ class Event:
     time_ns: int
     synced: bool = False
     after_failure: bool = False
+    unwritten: frozenset[int] = frozenset()
 
     def forces(self, profile: Profile) -> tuple[range, int]:
         """Of a write that is forced by itself: the pages, and the size that the file has at least."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
+from crashlab.content import BLOCK_BYTES
 from crashlab.crash.micro import Barrier, History, Key, Version, key_of, named_in
 from crashlab.crash.rules import Seen
 from crashlab.tree import Directory, Symlink, Tree
@@ -82,6 +83,16 @@ class Span(NamedTuple):
     synced: int
 
 
+@dataclass(slots=True)
+class GivenUp:
+    """Of a file of which a barrier failed: after how many events, the blocks that were not written, and those of
+    them that stay unwritten though they are written again."""
+
+    count: int
+    lost: set[int]
+    unwritten: set[int]
+
+
 class DataFloors:
     """How many events of each file are forced: by any barrier on the file, and by sync."""
 
@@ -90,44 +101,54 @@ class DataFloors:
         self._ops = {inode: [event.op for event in events] for inode, events in history.events.items()}
         self._steps = {inode: Steps.zero() for inode in history.events}
         self._synced = {inode: Steps.zero() for inode in history.events}
-        self._given_up: dict[int, int] = {}
+        self._given_up: dict[int, GivenUp] = {}
         for op in history.trace.ops:
             if isinstance(op, t.Fsync) and op.failed and op.inode in self._steps:
-                self._give_up(op.inode, bisect_right(self._ops[op.inode], op.n))
+                self._give_up(profile, op.inode, bisect_right(self._ops[op.inode], op.n))
             barrier = history.barriers.get(op.n)
             if barrier is None:
                 continue
             for inode in self._steps if barrier.inode is None else {barrier.inode} & self._steps.keys():
                 count = bisect_right(self._ops[inode], barrier.op)
                 whole = not isinstance(op, t.Write) or self._covers(profile, inode, count)
-                whole = whole and self._is_rewritten(inode, count)
+                whole = whole and self._is_mended(inode, count)
                 (self._steps if whole else self._synced)[inode].raise_to(barrier.op, count)
 
-    def _give_up(self, inode: int, count: int) -> None:
+    def _give_up(self, profile: Profile, inode: int, count: int) -> None:
         """A barrier failed: of the events up to ``count`` those that were not durable stay optional for ever.
 
         Later barriers force what was written after them, page by page, until all of their pages were written
         again. Measured on ext4, xfs and btrfs; cited: fsync failures (Rebello, ATC'20).
         """
-        self._given_up[inode] = count
-        events = self._history.events[inode]
-        events[count:] = [
-            replace(event, synced=True, after_failure=event.after_failure or not event.synced)
-            if event.kind == "write"
-            else event
-            for event in events[count:]
-        ]
+        events, start = self._history.events[inode], self._steps[inode].values[-1]
+        size = events[start - 1].size if start else self._history.base_content(inode).size
+        lost = {block for event in events[start:count] for block in event.blocks}
+        lost |= self._given_up[inode].lost if inode in self._given_up else set()
+        given_up = GivenUp(count, lost, {block for block in lost if profile.stays_unwritten(block, size)})
+        self._given_up[inode] = given_up
+        unwritten = set(given_up.unwritten)
+        for index, event in enumerate(events[count:], count):
+            if event.kind == "write":
+                own = frozenset(unwritten & set(event.blocks))
+                after = event.after_failure or not event.synced
+                events[index] = replace(event, synced=True, after_failure=after, unwritten=own)
+            elif event.kind == "size":
+                unwritten = {block for block in unwritten if block * BLOCK_BYTES < event.size}
 
-    def _is_rewritten(self, inode: int, count: int) -> bool:
-        """Whether no page that was given up is left without a later write among the first ``count`` events."""
-        given_up, start = self._given_up.get(inode, 0), self._steps[inode].values[-1]
-        events = self._history.events[inode]
-        lost = {block for event in events[start:given_up] for block in event.blocks}
-        again = {block for event in events[given_up:count] for block in event.blocks}
-        whole = lost <= again or any(event.kind == "size" and not event.size for event in events[given_up:count])
-        if whole:
-            self._given_up.pop(inode, None)
-        return whole
+    def _is_mended(self, inode: int, count: int) -> bool:
+        """Whether each page that was given up was written again, or cut off, among the first ``count`` events."""
+        given_up = self._given_up.get(inode)
+        if given_up is None:
+            return True
+        for event in self._history.events[inode][given_up.count : count]:
+            if event.kind == "size":
+                given_up.lost = {block for block in given_up.lost if block * BLOCK_BYTES < event.size}
+                given_up.unwritten &= given_up.lost
+            given_up.lost -= set(event.blocks) - given_up.unwritten
+        given_up.count = max(count, given_up.count)
+        if not given_up.lost:
+            del self._given_up[inode]
+        return not given_up.lost
 
     def _covers(self, profile: Profile, inode: int, count: int) -> bool:
         """Whether the last of ``count`` events, a synchronous write, forces all that the earlier ones did."""

@@ -70,6 +70,7 @@ class Profile:
     drops_size_zero: Callable[[str], bool] = rules.f2_drops_nothing
     cut: Callable[[list[BlockVersion], BlockVersion, int], list[BlockVersion]] = rules.x4_cut
     filled: Callable[[int, int], int | None] = rules.fills_nothing
+    stays_unwritten: Callable[[int, int], bool] = rules.x5_stays_unwritten
 
     first_version: Callable[[int], int] = rules.b1_first_version
     names_forced: NamesForced = rules.posix_names_forced
@@ -82,7 +83,14 @@ class Profile:
 
 
 EXT4 = Profile(name="ext4", order="journal", drops_size_zero=rules.x2_drops_size_zero)
-XFS = Profile(name="xfs", order="journal", shown=rules.f1_last_block, cut=rules.f3_cut, filled=rules.f4_filled)
+XFS = Profile(
+    name="xfs",
+    order="journal",
+    shown=rules.f1_last_block,
+    cut=rules.f3_cut,
+    filled=rules.f4_filled,
+    stays_unwritten=rules.rewriting_mends,
+)
 BTRFS = Profile(
     name="btrfs",
     order="entries",
@@ -90,6 +98,7 @@ BTRFS = Profile(
     names_forced=rules.b2_names_forced,
     may_vanish=rules.b3_may_vanish,
     synced_write=rules.b7_whole_file,
+    stays_unwritten=rules.rewriting_mends,
 )
 POSIX = Profile(name="posix", order="entries", cut=rules.f3_cut)
 
@@ -99,7 +108,7 @@ Change = dict[str, object]
 OPTIONS: dict[str, dict[str, Change]] = {
     "ext4": {
         "noauto_da_alloc": {"drops_size_zero": rules.f2_drops_nothing},
-        "dioread_lock": {"shown": rules.x1_shown_with_lock},
+        "dioread_lock": {"shown": rules.x1_shown_with_lock, "stays_unwritten": rules.rewriting_mends},
         "data=journal": {"order": "whole"},
         "sector_bytes=512": {"tears_sectors": True},
     },

@@ -267,10 +267,16 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
         if event.grows:
             _fill(profile, columns[:end], event, index)
         if event.synced and index < synced:
-            pages, _ = event.forces(profile)
-            for versions in columns[:end][pages.start : pages.stop]:
-                del versions[:-1]
+            _force(profile, columns[:end], event)
     return columns
+
+
+def _force(profile: Profile, columns: list[list[BlockVersion]], event: Event) -> None:
+    """Of the pages that a write has forced only the newest version is left."""
+    pages, _ = event.forces(profile)
+    for block, versions in enumerate(columns[: pages.stop]):
+        if block >= pages.start and block not in event.unwritten:
+            del versions[:-1]
 
 
 def _fill(profile: Profile, columns: list[list[BlockVersion]], event: Event, index: int) -> None:

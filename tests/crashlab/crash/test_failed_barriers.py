@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from crashlab import trace as t
+from crashlab.crash import rules
 from crashlab.crash.losses import Losses
-from crashlab.crash.profiles import parse_profiles
+from crashlab.crash.profiles import EXT4, parse_profiles
 from crashlab.tree import Tree
 
 PROFILES = ("ext4", "xfs", "btrfs", "posix")
@@ -95,6 +96,33 @@ def test_a_new_file_whose_barrier_failed_may_be_empty_or_zeros(profile: str) -> 
     found = contents(trace, profile, done=5)
     assert {b"", NEW} <= found
     assert (bytes(4096) in found) == (profile != "xfs")
+
+
+@pytest.mark.parametrize("profile", [*PROFILES, "ext4[dioread_lock]"])
+def test_a_new_block_that_is_written_again_stays_unwritten_on_ext4(profile: str) -> None:
+    """Measured: the data reaches the disk, fsync returns 0, and after a restart the block reads as zeros."""
+    create = t.Create(n=1, path="a", inode=7)
+    trace = trace_of(create, write(2), fsync(3, failed=True), write(4), fsync(5), t.Ack(n=6))
+    unwritten = {bytes(4096), NEW} if profile in ("ext4", "posix") else {NEW}
+    assert contents(trace, profile, done=6) - {None} == unwritten
+
+
+def test_without_the_rule_of_unwritten_blocks_the_zeros_are_missed() -> None:
+    """X5 broken: ext4 would promise what a real one has not kept."""
+    create = t.Create(n=1, path="a", inode=7)
+    trace = trace_of(create, write(2), fsync(3, failed=True), write(4), fsync(5), t.Ack(n=6))
+    states = list(Losses(trace, [replace(EXT4, stays_unwritten=rules.rewriting_mends)]).states())
+    nodes = [state.tree.node("a") for state in states if state.done == 6]
+    assert {node.content.read() for node in nodes if node is not None} == {NEW}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_cut_off_and_written_again_it_is_durable(profile: str) -> None:
+    """A truncation before the second write mends it everywhere."""
+    cut = t.Truncate(n=4, path="a", inode=7, size=0)
+    create = t.Create(n=1, path="a", inode=7)
+    trace = trace_of(create, write(2), fsync(3, failed=True), cut, write(5), fsync(6), t.Ack(n=7))
+    assert contents(trace, profile, done=7) - {None} == {NEW}
 
 
 def test_a_failed_barrier_survives_json() -> None:
