@@ -60,7 +60,7 @@ def synced(descriptor: int) -> int:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        return error.errno
+        return error.errno or errno.EIO
     return 0
 
 

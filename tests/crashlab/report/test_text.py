@@ -39,7 +39,7 @@ def test_a_pass_says_what_it_claims_and_ends_with_its_line() -> None:
     assert text.endswith("\nIt died 31 times and forgot nothing.\n")
     assert "every prefix, writes cut at page ends; 0 sampled beyond" in text
     assert "3 of 3: replay proof, 8 of 8 real kills agree, pinned path (namespace)" in text
-    assert "not asked  power (--faults all); error, damage, recovery, connection, server, race (not built yet)" in text
+    assert "not asked  power, error (--faults all); damage, recovery, connection, server, race (not built yet)" in text
     assert re.search(r"kill +42 +47 +31 +5 +31 +0 +0\n", text)
 
 
