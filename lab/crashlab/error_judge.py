@@ -63,9 +63,15 @@ class Shapes:
 
 
 def shape_of(tree: Tree) -> str:
-    """Names and sizes of a tree, in one text."""
-    nodes = ((path, node.content.size if isinstance(node, File) else -1) for path, _, node in tree.walk())
-    return str(sorted((_HEX.sub("#", path), size) for path, size in nodes))
+    """Names and sizes of a tree, in one text.
+
+    Of several names of one file the first counts: a rename that a power loss has half undone leaves both, and no
+    reader is asked to conclude from that how far a save had come.
+    """
+    nodes: dict[int, tuple[str, int]] = {}
+    for path, inode, node in sorted(tree.walk(), key=lambda each: each[0]):
+        nodes.setdefault(inode, (_HEX.sub("#", path), node.content.size if isinstance(node, File) else -1))
+    return str(sorted(nodes.values()))
 
 
 class LiveHonesty(Honesty):
