@@ -78,7 +78,7 @@ def kill_traced_for_real(
     """Kill a program that is watched from outside at each of these calls, and compare."""
     deaths = []
     for done, (n, call) in enumerate(calls.items(), start=1):
-        recording = host.record(traced={"kill_call": call}, timeout_s=timeout_s)
+        recording = host.record(traced={**(host.traced or {}), "kill_call": call}, timeout_s=timeout_s)
         deaths.append(compare(recording, n, 0, host.description["rebuilt"]))
         progress(done)
     return deaths

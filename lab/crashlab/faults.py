@@ -18,7 +18,7 @@ from crashlab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILT: tuple[str, ...] = ("kill", "power", "damage", "recovery")
+BUILT: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery")
 """Faults that this version injects."""
 
 DEFAULT: tuple[str, ...] = ("kill", "power")
@@ -36,8 +36,14 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 ``recovery[depth=2]`` crashes the recovery from a crash of a recovery too; a full budget does so unasked.
 """
 
-VARIANTS: dict[str, tuple[str, ...]] = {"damage": damage.KINDS}
-"""Per fault: the parts of it that can be asked for alone, as ``damage:bit``."""
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "error": (
+        *("ENOSPC", "EIO", "short-write", "failed-fsync", "EIO-read"),
+        *("EDQUOT", "EROFS", "EMFILE", "EFBIG", "failed-journal"),
+    ),
+    "damage": damage.KINDS,
+}
+"""Per fault: the parts of it that can be asked for alone, as ``damage:bit``. Where none is named, the usual ones."""
 
 _ITEM = re.compile(r"(?P<name>[^\[\],:]*)(?P<variant>:[^\[\],]*)?(?:\[(?P<options>[^\[\]]*)\])?")
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
@@ -77,6 +83,8 @@ def parse_faults(text: str | None) -> tuple[FaultRequest, ...]:
 
     >>> parse_faults("kill[cut=byte]")
     (FaultRequest(name='kill', options={'cut': 'byte'}, variants=()),)
+    >>> [str(each) for each in parse_faults("error:ENOSPC,error:EIO")]
+    ['error:ENOSPC,error:EIO']
     """
     if text is None:
         return tuple(FaultRequest(name) for name in DEFAULT)

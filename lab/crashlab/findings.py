@@ -19,8 +19,10 @@ from crashlab.crash.marks import last_seen
 from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import words
+from crashlab.error_points import ErrorState
 from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
+from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
 from crashlab.explain_loss import why_lost
 from crashlab.report import model
 from crashlab.tree import Directory, File, type_name
@@ -102,12 +104,17 @@ class Findings:
         state = judgement.state
         if state.within is not None:
             return nested_finding.cause_of(judgement, self._marks(state), self._places)
+        if isinstance(state, ErrorState):
+            return error_cause(state)
         if state.fault == "power":
             return why_lost(judgement, self._marks(state))
         if state.damage is not None:
             return state.damage.path
         line = state.trace.op(state.last_op).at if state.last_op else ""
         return line or re.sub(r"\d+", "#", self._places.of(state))
+
+    def _place(self, state: CrashState) -> str:
+        return error_place(self._places, state) if isinstance(state, ErrorState) else self._places.of(state)
 
     def _marks(self, state: CrashState) -> dict[int, Mark]:
         """What a power loss took; nothing for other faults."""
@@ -127,7 +134,7 @@ class Findings:
         judgement, answer = group.judgement, group.answer
         state, problem = judgement.state, judgement.problems[0]
         marks = self._marks(state)
-        explanation = explain(judgement)
+        explanation = explain_error(judgement, state) if isinstance(state, ErrorState) else explain(judgement)
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
         same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
         nested = state.within is not None
@@ -137,7 +144,7 @@ class Findings:
             kind=problem.kind,
             fault=state.fault,
             summary=problem.summary,
-            place="" if nested else self._places.of(state),
+            place="" if nested else self._place(state),
             contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
             profiles=self._possible(state),
             ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
@@ -174,6 +181,8 @@ def _size(state: CrashState) -> tuple[int, int]:
     """What makes a case small: an early crash, then a short cut, or few losses."""
     if state.within is not None:
         return nested_finding.size_of(state)
+    if isinstance(state, ErrorState):
+        return error_size(state)
     if state.fault == "power":
         return state.last_op, 1_000_000 if state.id.endswith("-all") else state.id.count(",") + 1
     if state.damage is not None:
@@ -182,6 +191,8 @@ def _size(state: CrashState) -> tuple[int, int]:
 
 
 def _fault_line(state: CrashState) -> str:
+    if isinstance(state, ErrorState):
+        return error_line(state)
     if state.fault == "power":
         return "power loss"
     if state.damage is not None:
@@ -206,6 +217,8 @@ def op_lines(
             note, remark = "cut", f"cut after {state.cut_bytes:,} bytes{_page_end(op, state.cut_bytes)}"
         elif op.n in lost:
             note, remark = "lost", lost[op.n].words
+        elif isinstance(op, t.Refused):
+            remark = "takes only a part" if op.error == "short" else f"fails with {op.error}"
         elif mark_effect and op.n == effect:
             remark = "done; recovery does it again"
         lines.append(
@@ -242,13 +255,13 @@ def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:
             return f"{place_path(op.path)} -> {place_path(op.to)}"
         case t.Fsync():
             slash = "/" if op.inode in directories and op.path != "dir" else ""
-            return f"{place_path(op.path)}{slash}" + ("  data only" if op.data_only else "")
+            return f"{place_path(op.path)}{slash}" + ("  data only" if op.data_only else "") + ("  failed" * op.failed)
         case t.Effect() | t.Unknown():
             return words(op) + ("" if not isinstance(op, t.Effect) or op.counted else "  (key known: nothing done)")
         case t.Ack():
             return shown(op.value)
-        case t.SavePoint():
-            return op.name
+        case t.SavePoint() | t.Refused():
+            return op.name if isinstance(op, t.SavePoint) else op.call
         case t.FileOp():
             return place_path(op.path)
     return ""

@@ -149,6 +149,7 @@ class _Exploration:
         crashes = [(tried.judged, tried.spots) for tried in rounds if tried.fault != "damage"]
         self._outcome.matrix = matrix(crashes, places) if crashes else ()
         self._outcome.counts[:0] = [tried.count() for tried in rounds]
+        self._with_errors(reference, findings)
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
         self._outcome.found = findings.finish(reference, self._on_barriers(reference, rounds) if whole else None)
@@ -168,8 +169,8 @@ class _Exploration:
     def _tried(self, reference: Reference, findings: Findings, losses: Losses | None) -> list[Round]:
         rounds: list[Round] = []
         for fault in faults_of(self._asked):
-            if fault.name == "recovery":
-                continue
+            if fault.name in ("recovery", "error"):
+                continue  # see _in_recovery and _with_errors
             tried = self._round(reference, fault, rounds, losses)
             for judgement, answer in tried.judge(partial(self._progress, fault.name)):
                 findings.add(judgement, answer)
@@ -199,6 +200,25 @@ class _Exploration:
         self._outcome.unmeasured.extend(trial.unmeasured)
         self._outcome.notes.extend(trial.notes)
         self._outcome.counts.append(trial.count())
+
+    def _with_errors(self, reference: Reference, findings: Findings) -> None:
+        """The same subject in live runs whose calls fail."""
+        for fault in faults_of(self._asked):
+            if fault.name == "error" and self._host.traced is not None:
+                text = "error: I/O errors are met by Python code only, and this subject was recorded from outside."
+                advice = (
+                    "Leave error out of the faults, or record with recorder='python' if its own code does all writes."
+                )
+                self._outcome.unmeasured.append(model.UnmeasuredReason(code="tool-missing", detail=text, next=advice))
+            elif fault.name == "error":
+                from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few checks ask for it
+
+                trial = ErrorTrial(self._host, self._asked, reference, fault)
+                for judgement, answer in trial.judge(partial(self._progress, "error")):
+                    findings.add(judgement, answer)
+                self._outcome.unmeasured.extend(trial.unmeasured)
+                self._outcome.notes.extend(trial.notes)
+                self._outcome.counts.append(trial.count())
 
     def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> None:
         """The same subject on a real disk."""
@@ -306,7 +326,7 @@ def faults_of(asked: Asked) -> tuple[FaultRequest, ...]:
     """The faults to try: all that were asked for, or the one of the state that alone is asked for."""
     if asked.only is None:
         return asked.faults
-    name = "recovery" if "/" in asked.only else asked.only.partition("@")[0]
+    name = "error" if "error@" in asked.only else "recovery" if "/" in asked.only else asked.only.partition("@")[0]
     chosen = tuple(fault for fault in asked.faults if fault.name == name)
     if not chosen:
         text = f"{asked.only!r} belongs to none of the faults asked for ({', '.join(map(str, asked.faults))})"

@@ -200,8 +200,10 @@ def _recorded(host: Host, *, traced: bool) -> RawRecording:
     """One run that ended as it should. Raises UsageError where it did not."""
     description = host.description
     limit_s = description["timeout_s"] * RECORDED_RUN_FACTOR
-    recording = host.record(traced={} if traced else None, timeout_s=limit_s)
-    if recording.mapped:
+    if traced and host.traced is None:
+        host.traced = {}
+    recording = host.record(timeout_s=limit_s)
+    if recording.mapped or recording.late:
         recording = _held(host, limit_s)
     stopped = description["stop_after_acks"] is not None and recording.how == "signal"
     if recording.how == "hang":
@@ -223,9 +225,12 @@ def _recorded(host: Host, *, traced: bool) -> RawRecording:
 def _held(host: Host, limit_s: float) -> RawRecording:
     """The run once more, every call held for a while: what was stored into mapped files is looked at meanwhile."""
     hold_us = HOLD_US
-    while (recording := host.record(traced={"hold_us": hold_us}, timeout_s=limit_s)).late and hold_us < LONGEST_HOLD_US:
+    while True:
+        host.traced = {"hold_us": hold_us}
+        recording = host.record(timeout_s=limit_s)
+        if not recording.late or hold_us >= LONGEST_HOLD_US:
+            return recording
         hold_us *= 2
-    return recording
 
 
 def _check_stop(description: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ the old state.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import directory
@@ -17,9 +18,11 @@ from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
 from crashlab.crash.places import Places
 from crashlab.crash.profiles import DEFAULT, parse_profiles
+from crashlab.crash.states import prefixes_of
 from crashlab.damage_twins import Twins, twins_of
 from crashlab.demands import Reference
 from crashlab.errors import UsageError
+from crashlab.faults import FaultRequest
 from crashlab.findings import Findings
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge
@@ -51,6 +54,8 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     rebuilt = tuple(stored.get("rebuilt", ()))
+    if "error@" in state_id:
+        return _error_again(run, state_id, into, started)
     first, _, later = state_id.partition("/")
     state = state_of(trace, first, profile=profile, rebuilt=rebuilt)
     if into is not None:
@@ -74,6 +79,35 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     findings = Findings(Places(trace), losses)
     findings.add(judgement, answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
+
+
+def _error_again(run: RunFolder, state_id: str, into: Path | None, started: float) -> model.Report:
+    """An error happens live, so it is run again: the op numbers are those of the stored run."""
+    from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few replays ask for it
+
+    trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
+    profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
+    asked = resolve(faults="error", profile=profile, only=state_id, jobs=1)
+    policy = Policy(**earlier.get("settings", {}).get("policy", {}).get("error", {})).over(Policy.default("error"))
+    asked = replace(asked, policy={"error": policy})
+    if into is not None:
+        _make_room(into)
+    findings = Findings(Places(trace))
+    with Host(stored["subject"], jobs=1, root=trace.root) as host:
+        reference = _reference(host, trace, stored, tuple(stored.get("rebuilt", ())))
+        host.prepare(trace, modules=stored["modules"], expected=reference.end)
+        trial = ErrorTrial(host, asked, reference, FaultRequest("error"))
+        met = list(trial.judge(lambda *_: None))
+    for judgement, answer in met:
+        findings.add(judgement, answer)
+    if into is not None and met:
+        directory.write(met[-1][0].state.tree, into)
+    order = ("violation", "unmeasured", "refused", "consistent")
+    verdicts = {judgement.verdict for judgement, _ in met} or {"unmeasured"}
+    verdict: model.Verdict = "unmeasured" if trial.unmeasured else next(each for each in order if each in verdicts)
+    state = met[-1][0].state if met else prefixes_of(trace).killed(0)
+    report = _report(earlier, verdict, state, [each for each, _ in findings.finish(reference)], started)
+    return replace(report, unmeasured=tuple(trial.unmeasured))
 
 
 def _policy(earlier: dict[str, Any], state: CrashState) -> Policy:
@@ -128,7 +162,7 @@ def _report(
     return model.Report(
         verdict="consistent" if verdict == "refused" else verdict,
         subject=model.SubjectInfo(**{key: subject.get(key, "") for key in ("name", "kind", "source")}),
-        settings=resolve(faults=state.fault, profile=state.profile or None, only=state.id).shown(
+        settings=resolve(faults=state.fault, profile=state.profile or None, only=None).shown(
             recovery="isolated", recorder=earlier.get("settings", {}).get("recorder", "python")
         ),
         versions=versions(),

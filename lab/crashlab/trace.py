@@ -177,12 +177,14 @@ class Fsync(FileOp):
     """A barrier on one file or directory.
 
     ``data_only`` for ``fdatasync``; ``full`` for ``F_FULLFSYNC``, which on macOS is the only one
-    that reaches the medium.
+    that reaches the medium. ``failed``: it raised, since a write of file data failed below it. Then it is
+    no barrier, and the pages that it should have written are given up: clean in the cache, never written again.
     """
 
     KIND: ClassVar[str] = "fsync"
     data_only: bool = False
     full: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +244,20 @@ class SavePoint(Op):
     name: str
 
 
-EVENTS = (Call, Effect, Unknown, Ack, SavePoint)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Op):
+    """A call that was to change files failed, or took fewer bytes than it was given; it changed nothing.
+
+    ``call`` is the name of the call and ``error`` that of the errno, or ``short``. An uncrashed run has none.
+    """
+
+    KIND: ClassVar[str] = "refused"
+    call: str
+    error: str
+    path: str = ""
+
+
+EVENTS = (Call, Effect, Unknown, Ack, SavePoint, Refused)
 BARRIERS = (Fsync, Sync)
 
 OP_TYPES: dict[str, type[Op]] = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crashlab.lab import Lab, Sink
 
 
-class _Calls:
+class Calls:
     """Calls callables, plain or ``async``; all coroutines of one run share one event loop."""
 
     def __init__(self) -> None:
@@ -47,6 +47,7 @@ class _Calls:
             self._runner.close()
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call it, and await what it gave where that can be awaited."""
         result = function(*arguments)
         if not inspect.isawaitable(result):
             return result
@@ -91,19 +92,19 @@ def _source(subject: AnySubject) -> str:
 
 def record(subject: Store | Log | Subject, lab: Lab, sink: Sink) -> dict[str, Any]:
     """The uncrashed workload. Returns ``{"end": form}``; what the subject raises passes through."""
-    with _Calls() as call:
+    with Calls() as call:
         if isinstance(subject, Subject):
             end = call(subject.run, lab)
-            form = _end_form(subject, lab, end)
-            return {"end": form, **_checked(call, subject, lab, end, expected=form)}
-        handle = _open(call, subject, lab)
-        for value in _values(subject):
+            form = end_form(subject, lab, end)
+            return {"end": form, **checked(call, subject, lab, end, expected=form)}
+        handle = open_handle(call, subject, lab)
+        for value in values_of(subject):
             write, name = (subject.save, "save") if isinstance(subject, Store) else (subject.append, "append")
-            form = _value_form(subject, value)
+            form = value_form(subject, value)
             sink(t.Call, name=name, value=form)
             call(write, handle, value)
             sink(t.Ack, value=form)
-        _close(call, subject, handle)
+        close_handle(call, subject, handle)
         return {"end": None}
 
 
@@ -123,24 +124,24 @@ def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, An
         from crashlab import program  # noqa: PLC0415 - only these subjects need it
 
         return program.resume(subject, lab, step) | place
-    with _Calls() as call:
+    with Calls() as call:
         if isinstance(subject, Subject):
             resumed = _resume(call, subject, lab)
             return resumed | place | ({"again": _resume_again(call, subject, lab)} if step.get("again") else {})
-        handle = _open(call, subject, lab)
+        handle = open_handle(call, subject, lab)
         result = _load(call, subject, handle, step.get("nothing"))
         if step["step"] == "second":
             result["more"] = _one_more(call, subject, handle, result)
-        _close(call, subject, handle)
+        close_handle(call, subject, handle)
         return result | place
 
 
-def _resume(call: _Calls, subject: Subject, lab: Lab) -> dict[str, Any]:
+def _resume(call: Calls, subject: Subject, lab: Lab) -> dict[str, Any]:
     end = call(subject.resume or subject.run, lab)
-    return {"end": _end_form(subject, lab, end), **_checked(call, subject, lab, end)}
+    return {"end": end_form(subject, lab, end), **checked(call, subject, lab, end)}
 
 
-def _resume_again(call: _Calls, subject: Subject, lab: Lab) -> dict[str, Any]:
+def _resume_again(call: Calls, subject: Subject, lab: Lab) -> dict[str, Any]:
     try:
         return _resume(call, subject, lab)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - tried again in a process of its own before it counts
@@ -161,16 +162,19 @@ def stop_after(sink: Sink, acks: int) -> Sink:
     return stopping
 
 
-def _open(call: _Calls, subject: Store | Log, lab: Lab) -> Any:
+def open_handle(call: Calls, subject: Store | Log, lab: Lab) -> Any:
+    """What ``open`` returned, or the directory."""
     return lab.dir if subject.open is None else call(subject.open, lab)
 
 
-def _close(call: _Calls, subject: Store | Log, handle: Any) -> None:
+def close_handle(call: Calls, subject: Store | Log, handle: Any) -> None:
+    """Give the handle back, where the subject says how."""
     if subject.close is not None:
         call(subject.close, handle)
 
 
-def _values(subject: Store | Log) -> list[Any]:
+def values_of(subject: Store | Log) -> list[Any]:
+    """What the workload saves or appends, one after the other."""
     if subject.values is not None:
         return list(subject.values)
     return list(DEFAULT_VALUES if isinstance(subject, Store) else DEFAULT_BATCHES)
@@ -180,19 +184,20 @@ def _view(subject: Store | Log | Subject, value: Any) -> Any:
     return value if subject.view is None else subject.view(value)
 
 
-def _value_form(subject: Store | Log, value: Any) -> Any:
+def value_form(subject: Store | Log, value: Any) -> Any:
+    """What counts in a value, in tagged JSON form."""
     if isinstance(subject, Log):
         return [encode(_view(subject, event)) for event in value]
     return encode(_view(subject, value))
 
 
-def _load(call: _Calls, subject: Store | Log, handle: Any, nothing: str | None) -> dict[str, Any]:
+def _load(call: Calls, subject: Store | Log, handle: Any, nothing: str | None) -> dict[str, Any]:
     try:
         value = call(subject.load, handle)
         if isinstance(subject, Log):
             value = [] if value is None else list(value)  # a generator can be read only once
             keys = [None if subject.key is None else encode(subject.key(event)) for event in value]
-            return {"value": _value_form(subject, value), "keys": keys}
+            return {"value": value_form(subject, value), "keys": keys}
         return {"value": encode(None if value is None else _view(subject, value))}
     except (Exception, SystemExit) as error:
         # The lab learned from an empty directory that this exception is how the subject says "nothing there".
@@ -201,22 +206,22 @@ def _load(call: _Calls, subject: Store | Log, handle: Any, nothing: str | None) 
         return {"value": None, "nothing": True, "raised": f"{type(error).__name__}: {error}"}
 
 
-def _one_more(call: _Calls, subject: Store | Log, handle: Any, loaded: dict[str, Any]) -> dict[str, Any] | None:
+def _one_more(call: Calls, subject: Store | Log, handle: Any, loaded: dict[str, Any]) -> dict[str, Any] | None:
     """Take one more value, as the resumed program would: finds glued tails and leftover locks."""
-    values = _values(subject)
+    values = values_of(subject)
     try:
         if isinstance(subject, Store):
             now = canonical(loaded["value"])
-            value = next((each for each in values if canonical(_value_form(subject, each)) != now), values[0])
+            value = next((each for each in values if canonical(value_form(subject, each)) != now), values[0])
             call(subject.save, handle, value)
-            return {"saved": _value_form(subject, value)}
+            return {"saved": value_form(subject, value)}
         return _one_more_batch(call, subject, handle, values, loaded)
     except Exception as error:  # noqa: BLE001 - any exception here is the subject's answer, and is judged
         return {"error": f"{type(error).__name__}: {error}"}
 
 
 def _one_more_batch(
-    call: _Calls, subject: Log, handle: Any, values: list[list[Any]], loaded: dict[str, Any]
+    call: Calls, subject: Log, handle: Any, values: list[list[Any]], loaded: dict[str, Any]
 ) -> dict[str, Any] | None:
     """What is not there yet of the first batch that is not whole; the first batch again where all is there.
 
@@ -233,14 +238,14 @@ def _one_more_batch(
         return None
     known = {canonical(key) for key in loaded.get("keys", ()) if key is not None}
     kept = [event for event in batch if not _known(subject, event, known)]
-    return {"saved": (loaded["value"] or []) + _value_form(subject, kept)}
+    return {"saved": (loaded["value"] or []) + value_form(subject, kept)}
 
 
 def _first_missing(subject: Log, values: list[list[Any]], there: Counter[str]) -> list[Any]:
     left = Counter(there)
     for batch in values:
         missing = []
-        for event, form in zip(batch, _value_form(subject, batch), strict=True):
+        for event, form in zip(batch, value_form(subject, batch), strict=True):
             if left[canonical(form)]:
                 left[canonical(form)] -= 1
             else:
@@ -255,14 +260,15 @@ def _known(subject: Log, event: Any, known: set[str]) -> bool:
     return key is not None and canonical(encode(key)) in known
 
 
-def _end_form(subject: Subject, lab: Lab, end: Any) -> Any:
+def end_form(subject: Subject, lab: Lab, end: Any) -> Any:
+    """What counts in an end, in tagged JSON form; the files, where it is None."""
     if end is None and subject.view is None:
         tree = directory.read(lab.dir)
         return {"$files": {path: describe_node(node) for path, _, node in tree.walk()}}
     return encode(_view(subject, end))
 
 
-def _checked(call: _Calls, subject: Subject, lab: Lab, end: Any, *, expected: Any = None) -> dict[str, Any]:
+def checked(call: Calls, subject: Subject, lab: Lab, end: Any, *, expected: Any = None) -> dict[str, Any]:
     """What ``check`` says. An error of its own is no verdict on the subject: the state is unmeasured then."""
     if subject.check is None:
         return {}

@@ -23,6 +23,8 @@ from crashlab.tree import ROOT_INODE, Directory, File, Tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from crashlab.crash.profiles import Profile
+
 Key = tuple[int, str]
 """An entry: the inode of a directory, and a name in it."""
 
@@ -139,7 +141,9 @@ class Event:
 
     ``before`` metadata changes were issued earlier. ``position`` is the event's own place in the
     chain where it has one: a set size (``kind`` ``size``) or a rename over another file (``over``).
-    ``synced``: a write through a descriptor that is opened ``O_SYNC`` or ``O_DSYNC``.
+    ``synced``: a write through a descriptor that is opened ``O_SYNC`` or ``O_DSYNC``. ``after_failure``: a write
+    to a file of which a barrier failed before; the next barrier forces its pages, and not all earlier ones, and
+    of these not the blocks ``unwritten``.
     """
 
     kind: str
@@ -152,6 +156,14 @@ class Event:
     content: Content
     time_ns: int
     synced: bool = False
+    after_failure: bool = False
+    unwritten: frozenset[int] = frozenset()
+
+    def forces(self, profile: Profile) -> tuple[range, int]:
+        """Of a write that is forced by itself: the pages, and the size that the file has at least."""
+        if self.after_failure:
+            return self.blocks, self.size
+        return profile.synced_write(self.blocks, self.size)
 
     @property
     def grows(self) -> bool:
@@ -194,7 +206,7 @@ def barrier_of(op: t.Op, tree: Tree) -> Barrier | None:
     match op:
         case t.Sync():
             return Barrier(op.n, None, data_only=False, directory=False)
-        case t.Fsync():
+        case t.Fsync() if not op.failed:
             directory = isinstance(tree.nodes[op.inode], Directory)
             return Barrier(op.n, op.inode, data_only=op.data_only, directory=directory)
         case t.Write() if op.sync and op.data:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab import trace as t
+from crashlab.content import BLOCK_BYTES
 from crashlab.crash.micro import Barrier, History, Key, Version, key_of, named_in
 from crashlab.crash.rules import Seen
 from crashlab.tree import Directory, Symlink, Tree
@@ -84,6 +85,16 @@ class Span(NamedTuple):
     swept: int
 
 
+@dataclass(slots=True)
+class GivenUp:
+    """Of a file of which a barrier failed: after how many events, the blocks that were not written, and those of
+    them that stay unwritten though they are written again."""
+
+    count: int
+    lost: set[int]
+    unwritten: set[int]
+
+
 class DataFloors:
     """How many events of each file are forced: by any barrier on the file, and by sync."""
 
@@ -93,36 +104,82 @@ class DataFloors:
         self._steps = {inode: Steps.zero() for inode in history.events}
         self._synced = {inode: Steps.zero() for inode in history.events}
         self._swept = {inode: Steps.zero() for inode in history.events}
-        for barrier in history.barriers.values():
+        self._events = {inode: list(events) for inode, events in history.events.items()}
+        self._given_up: dict[int, GivenUp] = {}
+        for op in history.trace.ops:
+            if isinstance(op, t.Fsync) and op.failed and op.inode in self._steps:
+                self._give_up(profile, op.inode, bisect_right(self._ops[op.inode], op.n))
+            barrier = history.barriers.get(op.n)
+            if barrier is None:
+                continue
             self._flush(barrier)
             for inode in self._steps if barrier.inode is None else {barrier.inode} & self._steps.keys():
                 count = bisect_right(self._ops[inode], barrier.op)
-                if barrier.inode is None:
-                    steps = self._steps if self._sweeps_all(profile, inode, count) else self._swept
-                else:
-                    write = isinstance(history.trace.op(barrier.op), t.Write)
-                    steps = self._synced if write and not self._covers(profile, inode, count) else self._steps
-                steps[inode].raise_to(barrier.op, count)
+                self._raised_by(op, profile, inode, count)[inode].raise_to(barrier.op, count)
+
+    def _raised_by(self, op: t.Op, profile: Profile, inode: int, count: int) -> dict[int, Steps]:
+        """Which of the floors a barrier raises: the whole one, or one that forces a part of the events."""
+        mended = self._is_mended(inode, count)
+        if not mended or (isinstance(op, t.Write) and not self._covers(profile, inode, count)):
+            return self._synced
+        return self._swept if isinstance(op, t.Sync) and not self._sweeps_all(profile, inode, count) else self._steps
 
     def _flush(self, barrier: Barrier) -> None:
         """What syncs wrote out is forced by a barrier that surely flushes: on a file, or with something in the log."""
         for inode, swept in self._swept.items():
             written, count = swept.ops[-1], swept.values[-1]
             logged = self._history.issued[barrier.op] > self._history.issued[written]
-            if count and not barrier.directory and (barrier.inode is not None or logged):
+            flushes = not barrier.directory and (barrier.inode is not None or logged)
+            if count and flushes and inode not in self._given_up:
                 self._steps[inode].raise_to(barrier.op, count)
 
     def _sweeps_all(self, profile: Profile, inode: int, count: int) -> bool:
         """Whether sync forces all that is pending of ``count`` events."""
         return all(
             profile.sync_forces(event.old, block)
-            for event in self._history.events[inode][self._steps[inode].values[-1] : count]
+            for event in self._events[inode][self._steps[inode].values[-1] : count]
             for block in event.blocks
         )
 
+    def _give_up(self, profile: Profile, inode: int, count: int) -> None:
+        """A barrier failed: of the events up to ``count`` those that were not durable stay optional for ever.
+
+        Later barriers force what was written after them, page by page, until all of their pages were written
+        again. Measured on ext4, xfs and btrfs; cited: fsync failures (Rebello, ATC'20).
+        """
+        events, start = self._events[inode], self._steps[inode].values[-1]
+        size = events[start - 1].size if start else self._history.base_content(inode).size
+        lost = {block for event in events[start:count] for block in event.blocks}
+        lost |= self._given_up[inode].lost if inode in self._given_up else set()
+        given_up = GivenUp(count, lost, {block for block in lost if profile.stays_unwritten(block, size)})
+        self._given_up[inode] = given_up
+        unwritten = set(given_up.unwritten)
+        for index, event in enumerate(events[count:], count):
+            if event.kind == "write":
+                own = frozenset(unwritten & set(event.blocks))
+                after = event.after_failure or not event.synced
+                events[index] = replace(event, synced=True, after_failure=after, unwritten=own)
+            elif event.kind == "size":
+                unwritten = {block for block in unwritten if block * BLOCK_BYTES < event.size}
+
+    def _is_mended(self, inode: int, count: int) -> bool:
+        """Whether each page that was given up was written again, or cut off, among the first ``count`` events."""
+        given_up = self._given_up.get(inode)
+        if given_up is None:
+            return True
+        for event in self._events[inode][given_up.count : count]:
+            if event.kind == "size":
+                given_up.lost = {block for block in given_up.lost if block * BLOCK_BYTES < event.size}
+                given_up.unwritten &= given_up.lost
+            given_up.lost -= set(event.blocks) - given_up.unwritten
+        given_up.count = max(count, given_up.count)
+        if not given_up.lost:
+            del self._given_up[inode]
+        return not given_up.lost
+
     def _covers(self, profile: Profile, inode: int, count: int) -> bool:
         """Whether the last of ``count`` events, a synchronous write, forces all that the earlier ones did."""
-        pending = self._history.events[inode][self._steps[inode].values[-1] : count]
+        pending = self._events[inode][self._steps[inode].values[-1] : count]
         pages, size = profile.synced_write(pending[-1].blocks, pending[-1].size)
         return size == pending[-1].size and all(
             not event.blocks or (pages.start <= event.blocks.start and event.blocks.stop <= pages.stop)
@@ -139,7 +196,7 @@ class DataFloors:
 
     def pending(self, inode: int, span: Span) -> tuple[Content, list[Event]]:
         """The durable content of a file, and the events that may or may not show."""
-        events, base = self._history.events.get(inode, []), self._history.base_content(inode)
+        events, base = self._events.get(inode, []), self._history.base_content(inode)
         durable = events[span.start - 1].content if span.start else base
         return durable, events[span.start : span.end]
 
@@ -153,6 +210,8 @@ def journal_floors(history: History, profile: Profile) -> Steps:
             _see(seen, history, position)
             if isinstance(op, t.Rename):
                 steps.raise_to(op.n, profile.rename_forces(position))
+        if isinstance(op, t.Fsync) and op.failed:
+            seen.grown.pop(op.inode, None)  # the growth may never be written, and then nothing hangs on it
         if isinstance(op, t.Write) and any(event.grows for event in _events_at(history, op)):
             seen.grown[op.inode] = issued
         barrier = history.barriers.get(op.n)

@@ -71,6 +71,7 @@ class Profile:
     drops_size_zero: Callable[[str], bool] = rules.f2_drops_nothing
     cut: Callable[[list[BlockVersion], BlockVersion, int], list[BlockVersion]] = rules.x4_cut
     filled: Callable[[int, int], int | None] = rules.fills_nothing
+    stays_unwritten: Callable[[int, int], bool] = rules.x5_stays_unwritten
 
     first_version: Callable[[int], int] = rules.b1_first_version
     names_forced: NamesForced = rules.posix_names_forced
@@ -90,6 +91,7 @@ XFS = Profile(
     cut=rules.f3_cut,
     filled=rules.f4_filled,
     sync_forces=rules.f5_new_only,
+    stays_unwritten=rules.rewriting_mends,
 )
 BTRFS = Profile(
     name="btrfs",
@@ -98,6 +100,7 @@ BTRFS = Profile(
     names_forced=rules.b2_names_forced,
     may_vanish=rules.b3_may_vanish,
     synced_write=rules.b7_whole_file,
+    stays_unwritten=rules.rewriting_mends,
 )
 POSIX = Profile(name="posix", order="entries", cut=rules.f3_cut, sync_forces=rules.f5_new_only)
 
@@ -107,7 +110,7 @@ Change = dict[str, object]
 OPTIONS: dict[str, dict[str, Change]] = {
     "ext4": {
         "noauto_da_alloc": {"drops_size_zero": rules.f2_drops_nothing},
-        "dioread_lock": {"shown": rules.x1_shown_with_lock},
+        "dioread_lock": {"shown": rules.x1_shown_with_lock, "stays_unwritten": rules.rewriting_mends},
         "data=journal": {"order": "whole"},
         "sector_bytes=512": {"tears_sectors": True},
     },

@@ -159,6 +159,20 @@ def x4_cut(versions: list[BlockVersion], newest: BlockVersion, inside: int) -> l
     return [*(version.cut(inside, newest.op) for version in versions[:-1]), newest]
 
 
+def x5_stays_unwritten(block: int, size: int) -> bool:
+    """X5: a block that was new when its write failed reads as zeros though its page is written again and synced.
+
+    ``size`` is the durable size before. Measured: the second write reaches the disk, the block stays marked as
+    unwritten, fsync returns 0. Truncating it away first mends it; so does the option ``dioread_lock``.
+    """
+    return block >= -(-size // BLOCK_BYTES)
+
+
+def rewriting_mends(block: int, size: int) -> bool:  # noqa: ARG001 - the twin X5 asks for them
+    """A page that is written again after its write failed, and synced, is durable. Measured on xfs and btrfs."""
+    return False
+
+
 def f3_cut(versions: list[BlockVersion], newest: BlockVersion, inside: int) -> list[BlockVersion]:
     """F3: the zeroed tail is written on its own, before or after the truncation shows. Measured."""
     return [*versions, *x4_cut(versions, newest, inside)]

@@ -235,7 +235,7 @@ def _sizes(profile: Profile, start: int, events: Sequence[Event], cut: int | Non
         if event.grows and profile.drops_size_zero("size"):
             _drop_zero(sizes)
         if event.synced and index < passed.synced:
-            _, least = profile.synced_write(event.blocks, event.size)
+            _, least = event.forces(profile)
             sizes = {size: made for size, made in sizes.items() if size >= least}
         if index + 1 == passed.swept:
             sizes = {event.size: sizes[event.size]}
@@ -283,9 +283,7 @@ def _columns(  # noqa: PLR0913, PLR0917 - what a file is made of
         if event.grows:
             _fill(profile, columns[:end], event, index)
         if event.synced and index < passed.synced:
-            pages, _ = profile.synced_write(event.blocks, event.size)
-            for versions in columns[:end][pages.start : pages.stop]:
-                del versions[:-1]
+            _force(profile, columns[:end], event)
     _sweep(columns, events[: passed.swept])
     return columns
 
@@ -296,6 +294,14 @@ def _sweep(columns: list[list[BlockVersion]], swept: Sequence[Event]) -> None:
     last = (swept[sized[-1]].size - 1) // BLOCK_BYTES if sized and swept[sized[-1]].grows else len(columns)
     if last < len(columns):
         columns[last] = [version for version in columns[last] if version.event >= sized[-1]]
+
+
+def _force(profile: Profile, columns: list[list[BlockVersion]], event: Event) -> None:
+    """Of the pages that a write has forced only the newest version is left."""
+    pages, _ = event.forces(profile)
+    for block, versions in enumerate(columns[: pages.stop]):
+        if block >= pages.start and block not in event.unwritten:
+            del versions[:-1]
 
 
 def _fill(profile: Profile, columns: list[list[BlockVersion]], event: Event, index: int) -> None:

@@ -58,7 +58,8 @@ def opening(
         return None
     if target.path is None:
         return Plan(lambda result: _outside(watch, target, os.stat(descriptor(result))), locked=False)
-    return Plan(lambda result: _opened(watch, target, before, flags, descriptor(result)))
+    does = "create" if before is None else "truncate" if flags & os.O_TRUNC and before.st_size else "open"
+    return Plan(lambda result: _opened(watch, target, before, flags, descriptor(result)), does=does)
 
 
 def _opened(

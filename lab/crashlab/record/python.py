@@ -104,6 +104,12 @@ class Recorder:
             self._switch.watch = None
         return Watched(tuple(watch.outside_writes), tuple(watch.unseen), watch.threads)
 
+    @property
+    def count(self) -> int:
+        """How many ops this recording has so far."""
+        watch = self._switch.watch
+        return 0 if watch is None else watch.count
+
     def event(self, event_type: type[t.Op], **fields: Any) -> None:
         """Take an event of the subject, as a :class:`crashlab.lab.Sink`. Dropped where nothing is recorded."""
         watch = self._switch.watch

@@ -8,6 +8,7 @@ that may wait, on a FIFO or a socket, must not stop the other threads.
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import stat
@@ -16,7 +17,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
 
 from crashlab import trace as t
 from crashlab.record.patch import REAL
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 Change = tuple[type[t.Op], dict[str, Any]]
 _NOT_OURS = (TypeError, ValueError, OSError, OverflowError, BufferError, AttributeError)
 """What planning may raise for arguments that the real call refuses: it then refuses them itself."""
+
+
+_BARRIERS = frozenset({"fsync", "fdatasync", "fcntl"})
 
 
 class Gate(Protocol):
@@ -57,7 +61,8 @@ class Plan:
 
     ``done`` tells, from the result, what it changed. ``call`` does it, where that is not what the
     subject asked for to the letter; ``part`` does only the first bytes of a write. ``locked`` is
-    False for calls whose order does not matter.
+    False for calls whose order does not matter. ``does`` says of an opening what it changes: ``create``,
+    ``truncate`` or ``open`` for nothing.
     """
 
     done: Callable[[Any], Iterable[Change]]
@@ -65,6 +70,29 @@ class Plan:
     part: Callable[[int], object] | None = None
     length: int = 0
     locked: bool = True
+    does: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """What becomes of one call in place of what it asked for.
+
+    ``error`` is the name of an errno. With ``take`` no error is raised: the call takes only so many bytes.
+    """
+
+    error: str
+    take: int | None = None
+
+
+@runtime_checkable
+class Striker(Protocol):
+    """A gate that lets calls fail: the subject meets a real error, and the files stay as they are."""
+
+    def strike(self, n: int, call: str, length: int) -> Strike | None:
+        """What the call that would be op ``n`` comes to; None where it goes through.
+
+        ``call`` is the name of the function, for an opening what it does; ``length`` the bytes of a write.
+        """
 
 
 class Planner(Protocol):
@@ -113,6 +141,8 @@ class Watch:
         self._nameless: dict[int, list[Change]] = {}
         self._emit = emit
         self._gate = gate
+        asked: object = gate
+        self._striker: Striker | None = asked if isinstance(asked, Striker) else None
         self._count = 0
         self._depth = 0
         self._waiting: deque[Change] = deque()
@@ -133,19 +163,21 @@ class Watch:
                     plan = None
             call = functools.partial(real, *args, **kwargs) if plan is None or plan.call is None else plan.call
             if plan is not None and plan.locked:
-                return self._perform(plan, call)
+                return self._perform(plan, call, plan.does or _name_of(real))
         result = call()
         if plan is not None:
             plan.done(result)
         return result
 
-    def _perform(self, plan: Plan, call: Callable[[], Any]) -> Any:
+    def _perform(self, plan: Plan, call: Callable[[], Any], name: str) -> Any:
         if self._depth:
             self.note("a signal handler or a finalizer wrote in the middle of another op: their order is not certain")
         self._depth += 1
         try:
             if self._gate is not None:
                 self._ask(self._gate, plan)
+            if self._striker is not None:
+                call = self._stricken(self._striker, plan, call, name)
             result = call()
             try:
                 changes = list(plan.done(result))
@@ -168,6 +200,26 @@ class Watch:
                 for op_type, fields in plan.done(plan.part(cut)):
                     self.tell(op_type, fields)
                 gate.die()
+
+    def _stricken(self, gate: Striker, plan: Plan, call: Callable[[], Any], name: str) -> Callable[[], Any]:
+        """The call, or a shorter one; raises where it fails. What became of it is told as an op of its own."""
+        strike = gate.strike(self._count + 1, name, plan.length if plan.part is not None else 0)
+        if strike is None:
+            return call
+        if strike.take is not None and plan.part is not None:
+            self.tell(t.Refused, {"call": name, "error": "short"})
+            return functools.partial(plan.part, strike.take)
+        number = int(getattr(errno, strike.error))
+        changes = [each for each in plan.done(None) if each[0] is t.Fsync] if name in _BARRIERS else []
+        self.tell(t.Refused, {"call": name, "error": strike.error})
+        for op_type, fields in changes:
+            self.tell(op_type, {**fields, "failed": True})
+        raise OSError(number, os.strerror(number))
+
+    @property
+    def count(self) -> int:
+        """How many ops were told."""
+        return self._count
 
     def event(self, op_type: type[t.Op], fields: Mapping[str, Any]) -> None:
         """An event that the subject tells; numbered like any op."""
@@ -303,6 +355,12 @@ class Watch:
                     self.tell(op_type, fields)
                     self._gate.die()  # the bytes are in no name: cut or whole, the tree is the same
             self.tell(op_type, fields)
+
+
+def _name_of(real: Callable[..., Any]) -> str:
+    """The name of a function, or of the method that was bound to a file."""
+    function = real.func if isinstance(real, functools.partial) else real
+    return getattr(function, "__name__", "")
 
 
 def parent_time_ns(target: Target) -> int:

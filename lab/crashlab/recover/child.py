@@ -23,6 +23,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from crashlab.lab import Sink
+    from crashlab.live.errors import ErrorGate
     from crashlab.live.on_disk import DiskGate
     from crashlab.subject import AnySubject
 
@@ -51,10 +53,11 @@ class Job:
     """What one process is to do, in forms that JSON and marshal have.
 
     ``step`` is None for the recorded run, ``watched`` has a recovery recorded too, ``kill`` is
-    ``[op, byte]`` or None, and ``disk`` the control socket of a real disk below the root and a seed, or
-    None; ``effects`` are those of the outside world's record so far. ``traced`` watches from outside, by
-    the system calls, as :meth:`crashlab.recover.host.Host.record` takes it, but for the files of
-    ``rebuilt``. A Python run that is watched so tells its ``events`` through that file.
+    ``[op, byte]`` or None, ``error`` the form of an :class:`~crashlab.live.errors.ErrorGate` or None, and
+    ``disk`` the control socket of a real disk below the root and a seed, or None; ``effects`` are those of
+    the outside world's record so far. ``traced`` watches from outside, by the system calls, as
+    :meth:`crashlab.recover.host.Host.record` takes it, but for the files of ``rebuilt``. A Python run that is
+    watched so tells its ``events`` through that file.
     """
 
     step: dict[str, Any] | None = None
@@ -64,6 +67,7 @@ class Job:
     expected: Any = None
     kill: Sequence[int] | None = None
     disk: tuple[str, int] | None = None
+    error: dict[str, Any] | None = None
     stop_after_acks: int | None = None
     numbers: Sequence[Sequence[int]] = ()
     outside: Sequence[str] = ()
@@ -135,7 +139,7 @@ def run(prepared: Prepared, job: Job) -> NoReturn:
         _run_recorded(prepared, job)
     step, pipe = job.step, prepared.pipe
     lab = _lab(prepared, job, pipe.event)
-    code = _answer(pipe, lambda: workload.recover(prepared.subject, lab, step))
+    code = _answer(pipe, lambda: _recovered(prepared, lab, step))
     _finish()
     os._exit(code)
 
@@ -144,6 +148,16 @@ def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
     """What the subject receives, with all that happened outside before."""
     done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
     return Lab(prepared.directory, sink, Lab.history(done), list(job.acked), job.expected)
+
+
+def _recovered(prepared: Prepared, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
+    """One step of the recovery; with ``reads`` its reads fail from that one on, 0 only counts them."""
+    if "reads" not in step:
+        return workload.recover(prepared.subject, lab, step)
+    from crashlab.live import reads  # noqa: PLC0415 - only these steps need it
+
+    met = reads.install(prepared.root, step["reads"])
+    return workload.recover(met.during(prepared.subject), lab, step) | {"reads": met.count, "failed": met.failed}
 
 
 def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
@@ -163,7 +177,7 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     if job.events:
         _run_told(prepared, job)
     pipe = prepared.pipe
-    gate: KillGate | DiskGate | None = None if job.kill is None else KillGate(*job.kill)
+    gate: KillGate | DiskGate | ErrorGate | None = None if job.kill is None else KillGate(*job.kill)
     emit = pipe.op
     if job.disk is not None:
         from crashlab.live import on_disk  # noqa: PLC0415 - only these runs need it
@@ -173,10 +187,19 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
     lab = _lab(prepared, job, sink)
+    act: Callable[[], dict[str, Any]] = partial(_ran, prepared, job, lab, sink)
+    if job.error is not None:
+        from crashlab.live import erring, errors  # noqa: PLC0415 - only these runs need it
+
+        failing, acked = errors.ErrorGate.of(job.error), list[Any]()
+        gate, sink = failing, erring.acking(sink, acked)
+        lab = Lab(prepared.directory, sink, _acked=acked, _expected=job.expected)
+        assert not isinstance(prepared.subject, Commands), "its calls fail in Python code only"
+        act = partial(erring.record, prepared.subject, lab, sink, failing, count=lambda: RECORDER.count)
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    code = _answer(pipe, lambda: _ran(prepared, job, lab, sink))
+    code = _answer(pipe, act)
     _finish()
     if gate is not None:
         gate.end()

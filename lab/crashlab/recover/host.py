@@ -17,7 +17,7 @@ import os
 import socket
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from crashlab import trace as t
 from crashlab.errors import LabError, UsageError
@@ -39,8 +39,30 @@ _CLOSE_LIMIT_S = 15.0
 _LOG_CHARACTERS = 2_000
 
 
+class Way(TypedDict, total=False):
+    """How one run is recorded, and what happens in it.
+
+    * ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``.
+    * ``disk`` puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
+    * ``traced`` watches it by its system calls, as the run of a Commands always is: ``{}``, with ``hold_us`` each
+      call is held for so long, to see stores into mapped files, and with ``kill_call``, ``(name, number)``, it dies
+      by SIGKILL when it makes that call for so many times.
+    * ``recovery`` runs one step of the recovery instead, on the tree of a crash state: ``{"tree": form, "step": step,
+      "effects": [op, …], "acked": [value, …], "expected": end}``, the effects and the acks being those before it.
+    * ``error`` lets calls fail, as :class:`crashlab.live.errors.ErrorGate` has it; ``expected`` is then the
+      uncrashed end, for the subject's ``check``.
+    """
+
+    kill: tuple[int, int] | None
+    disk: Mapping[str, Any] | None
+    traced: Mapping[str, Any] | None
+    recovery: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+    expected: Any
+
+
 class Host:
-    """The processes of one subject, as a context manager.
+    """The processes of one subject, as a context manager. ``traced`` is how runs are watched from outside, if at all.
 
     ``subject`` is the form that :func:`crashlab.recover.travel.pack` made. ``jobs`` is how many
     recoveries run at the same time. ``interpreter`` runs every step in a fresh interpreter. ``root``
@@ -65,6 +87,7 @@ class Host:
         self.pinned = ""
         self.jobs = max(1, jobs)
         self.root = ""
+        self.traced: Mapping[str, Any] | None = None
         self._env = dict(env or {})
         self._import_limit_s = import_limit_s
         self._folder = ""
@@ -92,39 +115,22 @@ class Host:
 
     # --- what a caller asks --------------------------------------------------------------------
 
-    def record(
-        self,
-        *,
-        kill: tuple[int, int] | None = None,
-        disk: Mapping[str, Any] | None = None,
-        traced: Mapping[str, Any] | None = None,
-        recovery: Mapping[str, Any] | None = None,
-        timeout_s: float,
-    ) -> RawRecording:
-        """Run the workload once under the recorder, on an empty place.
-
-        ``kill=(n, 0)`` ends it by a real SIGKILL after op ``n``, ``(n, byte)`` inside op ``n``. ``disk``
-        puts it on a real file system: ``{"path": directory there, "marks": control socket, "seed": number}``.
-        ``traced`` watches it by its system calls, as the run of a Commands always is: ``{}``, with ``hold_us``
-        each call is held for so long, to see stores into mapped files, and with ``kill_call``, ``(name, number)``,
-        it dies by SIGKILL when it makes that call for so many times.
-        ``recovery`` runs one step of the recovery instead, on the tree of a crash state: ``{"tree": form,
-        "step": step, "effects": [op, …], "acked": [value, …], "expected": end}``, the effects and the acks
-        being those before the crash.
-        """
+    def record(self, *, timeout_s: float, **way: Unpack[Way]) -> RawRecording:
+        """Run the workload once under the recorder, on an empty place, in the way that is asked for."""
         self._one_at_a_time()
         if self._recorder is None:
             self._recorder = self._worker("record")
         program = self.description["kind"] == Commands.kind
+        nothing = dict.fromkeys(Way.__annotations__)
+        traced = way.get("traced", {} if program and self.traced is None else self.traced)
         request = {
-            "kill": kill,
-            "disk": disk,
-            "traced": {} if traced is None and program else traced,
+            **nothing,
+            **way,
+            "traced": traced,
             "rebuilt": self.description["rebuilt"],
             "view": program,
-            "recovery": recovery,
             "timeout_s": timeout_s,
-            "stop_after_acks": None if recovery else self.description["stop_after_acks"],
+            "stop_after_acks": None if way.get("recovery") else self.description["stop_after_acks"],
             "outside": self.description["outside"],
         }
         self._recorder.put({"record": request})

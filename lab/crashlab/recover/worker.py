@@ -90,6 +90,13 @@ class Abandoned(Exception):  # noqa: N818 - no accident: nobody waits for the an
     """The main process closed the connection while a step was running."""
 
 
+def _told(request: Message, recovery: Message | None) -> Message:
+    """What the process is told of what was before, or should come of it."""
+    if recovery is None:
+        return {"expected": request["expected"]}
+    return {"watched": True, **{name: recovery[name] for name in _TOLD}}
+
+
 class Ops:
     """The ops of one recording on their way, a frame at a time; ``outside`` are its effects and acks."""
 
@@ -154,12 +161,13 @@ class Worker:
         job = Job(
             kill=request["kill"],
             disk=None if on_disk is None else (on_disk["marks"], on_disk["seed"]),
+            error=request["error"],
             stop_after_acks=request["stop_after_acks"],
             numbers=tuple((device, inode, number) for (device, inode), number in numbers.items()),
             outside=tuple(request["outside"]),
             traced=request["traced"],
             rebuilt=tuple(request["rebuilt"]),
-            **({"watched": True, **{name: recovery[name] for name in _TOLD}} if recovery else {}),
+            **_told(request, recovery),
         )
         ops = Ops(self._control)
         ended = self._step(job, request["timeout_s"], ops.take, limit_bytes=wire.FRAME_LIMIT_BYTES)
@@ -196,9 +204,9 @@ class Worker:
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
             destroyed = () if ended.how == "returned" else self._destroyed(state)
             steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
-            if ended.how != "returned":
-                break
             effects.extend(op for op in events if op["op"] == t.Effect.KIND)
+            if ended.how != "returned" and not step.get("go_on"):
+                break
         return {"state": request["state"], "steps": steps}
 
     def _step(self, job: Job, timeout_s: float, take: Callable[[Message], None], *, limit_bytes: int) -> Ended:

@@ -189,6 +189,8 @@ def _without_traceback(observed: Observed) -> str:
 def observed_words(observed: Observed, kind: str) -> str:
     """What recovery did, as a sentence: ``load() raised JSONDecodeError: …``."""
     who = ("resume" if kind in PROGRAMS else "load()") + _AGAIN.get(observed.step, "")
+    if observed.step == "live":  # the process that met the error
+        who = "the run" if kind in PROGRAMS else "the call"
     error = f": {observed.error}" if observed.error else ""
     match observed.how:
         case "returned":

@@ -1,0 +1,280 @@
+"""One subject under I/O errors: each error in a live run of its own, and what it left met by a fresh process.
+
+Of each run these moments are judged: where the call raised, where it was acked, the end; of a Subject, which
+may go on as if nothing were, the first ack and the first effect after the error, and the end. After a barrier
+that failed the power fails too: what was given up stays out of every later barrier. Equal trees with equal
+effects and acks are recovered once.
+
+Not tried: a power loss in a *resumed* process after such a barrier, a live process that reads back what the
+cache has dropped, and, where a run goes on for long, power losses between its second ack after the failure and its
+end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from crashlab import trace as t
+from crashlab.crash.losses import Losses
+from crashlab.crash.states import Prefixes
+from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
+from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
+from crashlab.error_reads import ReadTrial
+from crashlab.errors import UsageError
+from crashlab.honesty import identity
+from crashlab.judge import Judge
+from crashlab.observation import readable
+from crashlab.record.proof import replay_proof
+from crashlab.reference import RECORDED_RUN_FACTOR
+from crashlab.report.model import FaultCount, UnmeasuredReason
+from crashlab.values import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from crashlab.demands import Reference
+    from crashlab.faults import FaultRequest
+    from crashlab.judge import Judgement
+    from crashlab.observation import Answer, RawRecording
+    from crashlab.recover.host import Host
+    from crashlab.settings import Asked
+
+RUNS_AT_A_TIME = 32
+"""So many runs are made before what they left is recovered: the trees of these are held in memory."""
+
+
+@dataclass(frozen=True)
+class _Met:
+    """One moment of one run: its state, what it is judged by, and the run."""
+
+    state: ErrorState
+    reference: Reference
+    live: RawRecording
+
+
+class ErrorTrial:
+    """All errors of one trace; :meth:`judge` yields, afterwards ``unmeasured``, ``notes`` and :meth:`count` tell."""
+
+    def __init__(self, host: Host, asked: Asked, reference: Reference, fault: FaultRequest) -> None:
+        self._host, self._asked, self._reference, self._fault = host, asked, reference, fault
+        self._timeout_s = float(host.description["timeout_s"])
+        self._shapes = Shapes(reference.trace)
+        self._policy = asked.policy_of("error")
+        self._started = time.monotonic()
+        self._seen: set[str] = set()
+        self._alone: set[tuple[int, str]] = set()
+        self._verdicts: Counter[str] = Counter()
+        self._runs = self._states = 0
+        self._first: tuple[int, float] | None = None
+        self.unmeasured: list[UnmeasuredReason] = []
+        self.notes: list[str] = []
+
+    def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
+        """Run under every error, recover what each left, and judge it, as long as the budget lasts."""
+        only = self._asked.only
+        asking = None if only is None else parse(only)
+        chosen = self._points(only)
+        for position in range(0, len(chosen), RUNS_AT_A_TIME):
+            met: list[_Met] = []
+            for number, point in enumerate(chosen[position : position + RUNS_AT_A_TIME], position):
+                if self._is_used_up(number, len(chosen)):
+                    break
+                if (point.n, point.variant) in self._alone:
+                    continue  # the lasting error struck one call only: the single one is the same run
+                progress(number, len(chosen))
+                met += [each for each in self._moments(point) if asking is None or _wanted(each.state, asking.loss)]
+            yield from self._recovered(met)
+            if self.unmeasured and self.unmeasured[-1].code == "bound":
+                return
+        if self._asks_reads(only):
+            reads = ReadTrial(self._host, self._asked, self._reference)
+            for judgement, answer in reads.judge():
+                self._count(judgement)
+                yield judgement, answer
+            self._runs += reads.runs
+            self._states += reads.runs
+            self.unmeasured += reads.unmeasured
+        if not self._runs and not self.unmeasured:
+            self._doubt("checker-failed", "no op of this run can give the errors asked for.", "Ask for other variants.")
+
+    def _points(self, only: str | None) -> list[ErrorPoint]:
+        trace = self._reference.trace
+        if only is None:
+            return list(points(trace, self._fault.variants))
+        asking = parse(only)
+        return [] if asking.is_read else [point_of(trace, asking, only)]
+
+    def _asks_reads(self, only: str | None) -> bool:
+        if only is not None:
+            return parse(only).is_read
+        return not self._fault.variants or READ in self._fault.variants
+
+    # --- running -------------------------------------------------------------------------------
+
+    def _moments(self, point: ErrorPoint) -> Iterator[_Met]:
+        """The moments of one run under ``point`` that are worth a recovery, those that were met before left out."""
+        limit_s = self._timeout_s * RECORDED_RUN_FACTOR
+        live = self._host.record(error=point.form, expected=self._reference.end, timeout_s=limit_s)
+        self._runs += 1
+        trace = t.Trace(root=live.root, base=live.base, ops=live.ops, threads=live.threads)
+        struck = next((op.n for op in trace.ops if isinstance(op, t.Refused)), 0)
+        if not struck:
+            text = f"{point.id}: the run came to no such call this time, so no error struck it."
+            self._doubt(
+                "runs-differ", text, "Two runs must make the same calls: give the program fixed seeds and names."
+            )
+            return
+        if sum(isinstance(op, t.Refused) for op in trace.ops) == 1:
+            self._alone.add((point.n, point.variant))
+        if differing := replay_proof(trace, live.last, self._reference.rebuilt):
+            text = (
+                f"{point.id}: {'; '.join(differing[:3])} (traced / real): no op of the run under the error explains it."
+            )
+            self._doubt("unseen-writer", text, "Please report this with the run folder.")
+            return
+        # A Subject's effects and end are those of the uncrashed run; a Store's values those that this run saved.
+        is_subject = self._reference.program
+        reference = self._reference if is_subject else replace(self._reference, trace=trace)
+        prefixes = Prefixes(trace)
+        for done in _dones(trace, live, struck, is_subject=is_subject):
+            state = ErrorState(
+                id=point.id, fault="error", trace=trace, tree=prefixes.tree(done), done=done, point=point
+            )
+            yield from self._new(_Met(state, reference, live))
+        if point.variant == FAILED_FSYNC:
+            for state in self._losses(point, trace, struck):
+                yield from self._new(_Met(state, reference, live))
+
+    def _losses(self, point: ErrorPoint, trace: t.Trace, struck: int) -> Iterator[ErrorState]:
+        """What a power loss leaves after the barrier has failed: up to the second ack from there, and at the end."""
+        asked = self._asked
+        acks = [op.n for op in trace.ops[struck:] if isinstance(op, t.Ack)]
+        until, last = acks[1] if len(acks) > 1 else len(trace.ops), len(trace.ops)
+        losses = Losses(
+            trace,
+            asked.profiles,
+            bound=asked.bound,
+            seed=asked.seed,
+            rebuilt=self._reference.rebuilt,
+            sample=asked.sample,
+            edges=asked.edges,
+        )
+        for loss in losses.states():
+            if struck < loss.done <= until or loss.done == last:
+                name = f"{point.id}/{loss.id}"
+                yield ErrorState(
+                    id=name, fault="error", trace=trace, tree=loss.tree, done=loss.done, point=point, loss=loss
+                )
+
+    def _new(self, met: _Met) -> Iterator[_Met]:
+        """The moment, unless one that cannot be told from it was met before."""
+        self._states += 1
+        digest = _digest(met, self._reference)
+        if digest not in self._seen:
+            self._seen.add(digest)
+            yield met
+
+    # --- recovering ----------------------------------------------------------------------------
+
+    def _recovered(self, met: list[_Met]) -> Iterator[tuple[Judgement, Answer]]:
+        flying = {str(number): each for number, each in enumerate(met)}
+        requests = (self._request(name, each.state) for name, each in flying.items())
+        for raw in self._host.recover(requests):
+            each = flying[raw.state]
+            answer = readable(raw, each.state.trace.root)
+            for step in answer.steps:
+                if step.error.startswith("UsageError: "):
+                    text = f"{step.error.removeprefix('UsageError: ')} (at {each.state.id})"
+                    raise UsageError(text)
+            honesty = LiveHonesty(each.state.trace, self._shapes)
+            judgement = judged(
+                Judge(each.reference, self._policy, honesty), each.reference, each.state, answer, each.live
+            )
+            live = readable(replace(answer, steps=(live_step(each.live),)), each.state.trace.root)
+            self._count(judgement)
+            yield judgement, replace(answer, steps=(*answer.steps, *live.steps))
+
+    def _request(self, name: str, state: ErrorState) -> dict[str, Any]:
+        steps = ["first", "second"] if self._reference.program else ["first", "second", "third"]
+        nothing = self._reference.nothing.get("error")
+        return {
+            "state": name,
+            "tree": state.tree.to_json(),
+            "done": 0,
+            "effects": [t.op_to_json(op) for op in state.effects],
+            "acked": [op.value for op in state.acks],
+            "steps": [{"step": step, "nothing": nothing} for step in steps],
+            "timeout_s": self._timeout_s,
+        }
+
+    def _count(self, judgement: Judgement) -> None:
+        self._verdicts[judgement.verdict] += 1
+        if judgement.verdict == "violation" and self._first is None:
+            self._first = self._verdicts.total(), round(time.monotonic() - self._started, 3)
+        if judgement.verdict == "unmeasured" and not any(each.code == "checker-failed" for each in self.unmeasured):
+            text = f"check itself failed at {judgement.state.id}."
+            self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
+
+    def _is_used_up(self, number: int, total: int) -> bool:
+        budget = self._asked.budget
+        if len(self._seen) < budget.states and time.monotonic() - self._started < budget.time_s:
+            return False
+        bound = f"{budget.states} states and {budget.time_s:g} s"
+        text = f"error: the budget of {bound} is used up after {number} of {total} errors."
+        self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
+        return True
+
+    def _doubt(self, code: str, detail: str, advice: str) -> None:
+        if sum(each.code == code for each in self.unmeasured) < 3:  # noqa: PLR2004 - more would tell no more
+            self.unmeasured.append(UnmeasuredReason(code=code, detail=detail, next=advice))
+
+    def count(self) -> FaultCount:
+        """The figures for the report: ``points`` are live runs, ``states`` the moments of all of them."""
+        first, first_s = self._first or (0, 0.0)
+        return FaultCount(
+            fault="error",
+            points=self._runs,
+            states=self._states,
+            reached=self._states,
+            distinct=self._verdicts.total(),
+            judged=self._verdicts.total(),
+            consistent=self._verdicts["consistent"],
+            refused=self._verdicts["refused"],
+            violation=self._verdicts["violation"],
+            unmeasured=self._verdicts["unmeasured"],
+            first_violation=first,
+            first_violation_s=first_s,
+            seconds=round(time.monotonic() - self._started, 3),
+        )
+
+
+def _wanted(state: ErrorState, loss: str) -> bool:
+    return (state.loss.id if state.loss is not None else "") == loss
+
+
+def _dones(trace: t.Trace, live: RawRecording, struck: int, *, is_subject: bool) -> list[int]:
+    """After how many ops of this run to look, in order."""
+    after = [op for op in trace.ops if op.n > struck]
+    raised_at = (live.value or {}).get("raised_at")
+    firsts = [next((op.n for op in after if isinstance(op, kind)), None) for kind in (t.Ack, t.Effect)]
+    found = {len(trace.ops), *(each for each in firsts if each is not None)}
+    if not is_subject and raised_at is not None:
+        found.add(raised_at)
+    return sorted(found)
+
+
+def _digest(met: _Met, reference: Reference) -> str:
+    """Equal for moments that no recovery and no judge can tell apart."""
+    state, ops = met.state, met.state.trace.ops[: met.state.done]
+    effects = [str(identity(op)) for op in ops if isinstance(op, t.Effect)]
+    told = [canonical(op.value) for op in ops if isinstance(op, (t.Ack, t.Call))]
+    last = state.done == len(state.trace.ops) and state.loss is None
+    own = state.id if last and any(itertools.islice(live_problems(reference, met.live), 1)) else ""
+    again = (met.live.value or {}).get("raised_at") is not None
+    text = f"{state.tree.digest} {state.tree.times_set} {effects} {told} {own} {again}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

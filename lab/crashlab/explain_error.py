@@ -1,0 +1,111 @@
+"""Findings of errors in words: where the error struck, why the result is wrong, and what mends it.
+
+Nothing here judges. Sources of the advice: fsync(2), write(2), close(2), and what was measured of barriers
+that failed (FAULT_MODEL.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crashlab import trace as t
+from crashlab.error_points import READ, SHORT
+from crashlab.explain import Explanation
+from crashlab.live.errors import FOR_EVER, ONCE
+
+if TYPE_CHECKING:
+    from crashlab.crash.places import Places
+    from crashlab.error_points import ErrorState
+    from crashlab.judge import Judgement
+
+LIVE, FAILING = "live", "failing"
+
+_DROPPED = Explanation(
+    "A barrier failed, and its pages were given up: they are clean in the cache and never written again. "
+    "Calling fsync again returns 0 and makes nothing durable.",
+    (
+        "After a failed fsync trust neither the descriptor nor the file: write the whole value again into a new",
+        "file, fsync that one, rename it, fsync the directory; or raise, and let the old value stand.",
+    ),
+)
+_READ = Explanation(
+    "The file is there and could not be read; load() answered as if it had never been written.",
+    ("Take only FileNotFoundError for nothing there. Let every other OSError through to the caller.",),
+)
+_SWALLOWED = Explanation(
+    "The call was refused, and the save returned all the same: the caller believes in a value that is not there.",
+    ("Let the OSError out of save. A save that returns has promised that the value can be loaded.",),
+)
+_SHORT = Explanation(
+    "write() may take fewer bytes than it was given and says how many; the rest was never offered again.",
+    ("Write in a loop until every byte is taken, or through a buffered file, and let its errors out.",),
+)
+_AGAIN = Explanation(
+    "What the failed call left behind (a temporary file, a lock, a closed or half-filled buffer) stops the next one.",
+    (
+        "Give each temporary file a name of its own, or open it with O_TRUNC and without O_EXCL; release locks in",
+        "finally; after an error forget the buffer, and open the file anew.",
+    ),
+)
+_IN_PLACE = Explanation(
+    "The old value was changed in place before all of the new one was there; when the error came, neither was.",
+    (
+        "Write a temporary file in the same directory, fsync it, rename it over the old one, fsync the directory:",
+        "an error at any of these steps leaves the old value untouched.",
+    ),
+)
+_WENT_ON = Explanation(
+    "The run met an error in saving and went on as if the save stood.",
+    ("Stop at an error of a save: do nothing outside that a resume would not know of.",),
+)
+
+
+def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
+    """Cause and advice for a violation after an error."""
+    problem = judgement.problems[0]
+    if state.point.variant == READ:
+        return _READ if problem.step == FAILING else _AGAIN
+    if state.loss is not None:
+        return _DROPPED
+    if problem.kind == "stuck" or problem.step in ("second", "third"):
+        return _AGAIN
+    if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:
+        return _WENT_ON
+    if state.point.variant == SHORT and _acked_after(state):
+        return _SHORT
+    return _SWALLOWED if _acked_after(state) else _IN_PLACE
+
+
+def _acked_after(state: ErrorState) -> bool:
+    """Whether the subject promised something after the error."""
+    struck = next((op.n for op in state.trace.ops if isinstance(op, t.Refused)), 0)
+    return any(isinstance(op, t.Ack) and op.n > struck for op in state.trace.ops[: state.done])
+
+
+def error_line(state: ErrorState) -> str:
+    """What happened, for the line below the ops."""
+    point = state.point
+    if point.variant == READ:
+        return f"from read {state.read} of the recovery on: EIO"
+    lasting = {ONCE: "", FOR_EVER: ", and everything after it"}.get(point.mode, " until the call had returned")
+    return f"{point.variant} at op {point.n}{lasting}" + (", then power loss" if state.loss is not None else "")
+
+
+def error_cause(state: ErrorState) -> str:
+    """What makes two findings one: the running line, and whether it was a read, a write or a power loss."""
+    if state.point.variant == READ:
+        return READ
+    at = next((op.at for op in state.trace.ops if isinstance(op, t.Refused)), "")
+    return f"{at} {'lost' if state.loss is not None else ''}"
+
+
+def error_place(places: Places, state: ErrorState) -> str:
+    """Where in the uncrashed run the error struck."""
+    if state.point.variant == READ:
+        return places.after(state.point.n)
+    return places.op(state.point.n)
+
+
+def error_size(state: ErrorState) -> tuple[int, int]:
+    """What makes a case small: an early error, then no power loss after it."""
+    return state.point.n, state.read + (1 + state.loss.id.count(",") if state.loss is not None else 0)

@@ -1,0 +1,18 @@
+"""A correct store that sabotages the injector of errors in the lab's servers; ``PLANT_ERRORS`` says how."""
+
+from __future__ import annotations
+
+import os
+
+from crashlab.live.errors import ErrorGate
+from crashlab.live.reads import Reads
+from tests.quality import failing_stores
+
+PLANT = os.environ.get("PLANT_ERRORS", "")
+
+if PLANT == "never":
+    ErrorGate.strike = lambda *_: None  # type: ignore[method-assign, assignment, misc]  # the planted fault
+elif PLANT == "reads":
+    Reads.met = lambda *_: None  # type: ignore[method-assign, assignment, misc]  # the planted fault
+
+STORE = failing_stores.RIGHT
