@@ -55,7 +55,8 @@ def calls_at(recording: RawRecording, points: list[tuple[int, int]]) -> dict[int
     Cuts inside a write are not among them. Raises UsageError where none can.
     """
     watched = Watched((), (), recording.threads)
-    finished = Finished(0, "", watched, origins=recording.origins, first=recording.first)
+    counts = {(pid, name): count for pid, name, count in recording.calls}
+    finished = Finished(0, "", watched, origins=recording.origins, first=recording.first, counts=counts)
     found: dict[int, tuple[str, int]] = {}
     why = "no point between two ops was chosen"
     for n, cut_bytes in points:

@@ -29,7 +29,7 @@ _DROPPED = Explanation(
     ),
 )
 _READ = Explanation(
-    "The file is there and could not be read; load() answered as if it had never been written.",
+    "The file is there and could not be read; the recovery went on as if it had never been written.",
     ("Take only FileNotFoundError for nothing there. Let every other OSError through to the caller.",),
 )
 _SWALLOWED = Explanation(
@@ -64,7 +64,7 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     """Cause and advice for a violation after an error."""
     problem = judgement.problems[0]
     if state.point.variant == READ:
-        return _READ if problem.step == FAILING else _AGAIN
+        return _READ if problem.step == FAILING or problem.kind.endswith("-effect") else _AGAIN
     if state.loss is not None:
         return _DROPPED
     if problem.kind == "stuck" or problem.step in ("second", "third"):

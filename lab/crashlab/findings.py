@@ -29,7 +29,7 @@ from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from crashlab.barriers import Advice
     from crashlab.crash.losses import Losses
@@ -54,6 +54,7 @@ class _Group:
     answer: Answer
     sizes: dict[str, tuple[int, int]]
     confirmed: str | None = None
+    profiles: tuple[str, ...] = ()
 
     def takes(self, judgement: Judgement, confirmed: str | None) -> bool:
         """Whether this state is the one to show: what came about for real first, then the smallest."""
@@ -120,15 +121,34 @@ class Findings:
         """What a power loss took; nothing for other faults."""
         return nested_finding.marks_of(state, self._losses)
 
-    def finish(self, reference: Reference, advice: Advice | None = None) -> list[tuple[model.Finding, CrashState]]:
+    def finish(
+        self,
+        reference: Reference,
+        advice: Advice | None = None,
+        *,
+        judge: Callable[[CrashState, Answer], Judgement] | None = None,
+    ) -> list[tuple[model.Finding, CrashState]]:
         """The findings, gravest kind first, then the earliest crash; each with its state.
 
-        ``advice`` is what mends the power losses.
+        ``advice`` is what mends the power losses. With ``judge`` each of these is told with the fewest losses.
         """
+        for group in self._groups.values():
+            group.profiles = self._possible(group.judgement.state)
+            if judge is not None:
+                self._shrink(group, judge)
         ordered = sorted(
             self._groups.values(), key=lambda each: (model.gravity(each.judgement.kind), _size(each.judgement.state))
         )
         return [(self._finding(each, reference, advice), each.judgement.state) for each in ordered]
+
+    def _shrink(self, group: _Group, judge: Callable[[CrashState, Answer], Judgement]) -> None:
+        """Tell a power loss as one at an earlier moment, where it leaves the same and is the same violation there."""
+        state = group.judgement.state
+        if self._losses is None or state.recipe is None or state.within is not None:
+            return
+        least = judge(self._losses.least(state), group.answer)
+        if (least.verdict, least.kind) == ("violation", group.judgement.kind):
+            group.judgement = least
 
     def _finding(self, group: _Group, reference: Reference, advice: Advice | None) -> model.Finding:
         judgement, answer = group.judgement, group.answer
@@ -146,7 +166,7 @@ class Findings:
             summary=problem.summary,
             place="" if nested else self._place(state),
             contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
-            profiles=self._possible(state),
+            profiles=group.profiles,
             ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
             fault_line=_fault_line(state),
             disk=disk_lines(state),

@@ -109,9 +109,9 @@ class RawRecording:
     """One run of the workload under the recorder, before anything was proved of it.
 
     ``base`` is the tree before, ``last`` the tree that really was there afterwards. ``mapped``: stores into
-    a mapped file were not looked at; ``late``: they were looked at too late. ``origins`` are the system calls
-    of the ops, by process, name and number there, and ``first`` is the process that was started, where it was
-    watched from outside.
+    a mapped file were not looked at; ``late``: they were looked at too late. Where it was watched from outside,
+    ``origins`` are the system calls of the ops, by process, name and number there, ``calls`` how many of each a
+    process made, and ``first`` is the process that was started.
     """
 
     root: str
@@ -132,4 +132,5 @@ class RawRecording:
     mapped: bool = False
     late: bool = False
     origins: tuple[tuple[int, str, int], ...] = ()
+    calls: tuple[tuple[int, str, int], ...] = ()
     first: int = 0

@@ -152,7 +152,9 @@ class _Exploration:
         self._with_errors(reference, findings)
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
-        self._outcome.found = findings.finish(reference, self._on_barriers(reference, rounds) if whole else None)
+        power = next((tried for tried in rounds if tried.fault == "power"), None)
+        mends = self._on_barriers(reference, rounds) if whole else None
+        self._outcome.found = findings.finish(reference, mends, judge=power.again if whole and power else None)
 
     def _on_barriers(self, reference: Reference, rounds: Sequence[Round]) -> Advice | None:
         """Notes on barriers that are too many, if asked for; and which ones would mend what power losses broke."""

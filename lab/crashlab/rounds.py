@@ -160,6 +160,10 @@ class Round:
             yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
 
+    def again(self, state: CrashState, answer: Answer) -> Judgement:
+        """The judgement on an answer, had it come from this state."""
+        return self._judge.judge(state, answer)
+
     def fails(self, state: CrashState) -> bool:
         """Whether one more state is a violation, in processes of its own; it is counted nowhere."""
         request = self._request(state, together=False)

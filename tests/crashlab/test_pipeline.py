@@ -17,6 +17,7 @@ from crashlab.replay import replay
 from crashlab.report.folder import RunFolder
 from crashlab.report.model import CONTROLS, Report
 from tests.crashlab import subjects
+from tests.crashlab.here import needs_strace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +120,7 @@ def test_unmeasured_is_never_a_pass(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_judged_says_why(name: str, code: str, words: str, tmp_path: Path) -> None:
     """Each reason has its code, names what was seen and what to do next."""
-    report = explore(getattr(subjects, name), out=tmp_path, budget=NO_KILLS)
+    report = explore(getattr(subjects, name), out=tmp_path, budget=NO_KILLS, recorder="python")
     assert report.verdict == "unmeasured", str(report)
     assert code in codes(report)
     reason = next(reason for reason in report.unmeasured if reason.code == code)
@@ -307,10 +308,20 @@ def test_a_check_from_a_script_needs_no_import_path(tmp_path: Path) -> None:
 
 
 def test_a_child_that_writes_nothing_is_told_and_no_fault(tmp_path: Path) -> None:
-    """The report says what this version cannot see."""
-    report = explore(subjects.QUIET_CHILD, faults="kill", out=tmp_path)
+    """The report says what the recorder inside of Python cannot see."""
+    report = explore(subjects.QUIET_CHILD, faults="kill", out=tmp_path, recorder="python")
     assert report.verdict == "consistent", str(report)
     assert any("a child process was started: true" in note for note in report.notes)
+
+
+@needs_strace
+@pytest.mark.parametrize("name", ["UNSEEN", "UNSEEN_PASSING", "QUIET_CHILD"])
+def test_what_python_cannot_see_is_recorded_from_outside(name: str, tmp_path: Path) -> None:
+    """Of its own accord, and the report says why."""
+    report = explore(getattr(subjects, name), faults="kill", out=tmp_path)
+    assert (report.verdict, report.settings.recorder) == ("consistent", "strace"), str(report)
+    assert report.notes[0].startswith("recorded under strace")
+    assert [control.passed for control in report.controls if control.control == "replay-proof"] == [True]
 
 
 def test_acks_that_nobody_checks_are_told(tmp_path: Path) -> None:

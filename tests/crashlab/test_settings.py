@@ -53,7 +53,7 @@ def test_a_policy_is_laid_over_the_default_of_its_fault() -> None:
     [
         ({"budget": "huge"}, "unknown budget 'huge'"),
         ({"jobs": 0}, "jobs is 0"),
-        ({"recorder": "strace"}, "recorder 'strace' is not built"),
+        ({"recorder": "dtrace"}, "unknown recorder 'dtrace'; known: auto, python, strace"),
         ({"policy": {"power": Policy()}, "faults": "kill"}, "policy for 'power'"),
         ({"policy": {"damage": Policy()}}, "policy for 'damage'"),
         ({"policy": {"kill": "once"}}, "policy for 'kill'"),

@@ -25,6 +25,8 @@ from longrun.checkpoint import (
     naive_no_dirsync,
     naive_no_fsync,
     naive_none_on_error,
+    naive_retry_fsync,
+    naive_swallow_enospc,
 )
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
@@ -73,6 +75,10 @@ DAMAGED: dict[str, tuple[ModuleType, str, str]] = {
 
 The mended one loads as the correct agent does.
 """
+
+
+ERRING = (naive_swallow_enospc, naive_retry_fsync)
+"""Naive modules that only an I/O error finds out: ``test_planted_errors``."""
 
 
 def kinds(report: Report) -> set[str]:
@@ -193,9 +199,9 @@ def test_another_inbox_comes_out_the_same(tmp_path: Path) -> None:
 
 
 def test_no_naive_module_is_forgotten() -> None:
-    """Every naive module of the agent stands in this test."""
+    """Every naive module of the agent stands in this test, or in that of errors."""
     folder = Path(correct.__file__).parents[1]
     found = {path.stem for path in folder.rglob("naive_*.py")}
-    modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values(), *DAMAGED.values())]
+    modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values(), *DAMAGED.values())] + [*ERRING]
     assert found == {module.__name__.rpartition(".")[2] for module in modules}
     assert all(isinstance(module.subject, Subject) for module in modules)

@@ -117,6 +117,7 @@ def test_a_failed_barrier_that_counts_as_one_is_seen(tmp_path: Path, monkeypatch
     [
         ("naive_swallow_enospc", "ENOSPC", {"lost", "duplicate-effect"}),
         ("naive_retry_fsync", "failed-fsync", {"stuck"}),
+        ("naive_none_on_error", "EIO-read", {"duplicate-effect"}),
     ],
 )
 def test_a_naive_agent_is_found(name: str, variant: str, kinds: set[str], tmp_path: Path) -> None:

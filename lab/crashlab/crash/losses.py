@@ -145,6 +145,14 @@ class Losses:
                 return self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=spelled))
         return None
 
+    def least(self, state: CrashState) -> CrashState:
+        """The same state, told as a loss at the earliest moment that may leave it: that names the fewest ops."""
+        for done in range(state.done):
+            found = self.found(state.tree, done) if self.outside(done) == self.outside(state.done) else None
+            if found is not None and found.digest == state.digest:
+                return found
+        return state
+
     def possible(self, state: CrashState) -> tuple[str, ...]:
         """The profiles, of those asked for, that allow ``state`` at its moment."""
         return tuple(str(loss.profile) for loss in self._losses if self._allows(loss, state.tree, state.done))

@@ -345,7 +345,8 @@ class Host:
 
 def _raw(root: str, base: Tree, ops: list[t.Op], done: Message) -> RawRecording:
     fields: dict[str, Any] = {name: tuple(done[name]) for name in ("outside_writes", "unseen", "modules", "left")}
-    fields["origins"] = tuple((pid, name, number) for pid, name, number in done["origins"])
+    for what in ("origins", "calls"):
+        fields[what] = tuple((pid, name, number) for pid, name, number in done[what])
     fields |= {
         name: done[name]
         for name in ("how", "value", "error", "traceback", "stdout", "stderr", "threads", "mapped", "late", "first")

@@ -141,7 +141,8 @@ def _watched_python(prepared: Prepared, job: Job, events: str) -> Finished:
 
 def _told(finished: Finished) -> dict[str, Any]:
     names = ("mapped", "late", "origins", "first")
-    return dataclasses.asdict(finished.watched) | {name: getattr(finished, name) for name in names}
+    counts = [[pid, name, count] for (pid, name), count in (finished.counts or {}).items()]
+    return dataclasses.asdict(finished.watched) | {name: getattr(finished, name) for name in names} | {"calls": counts}
 
 
 def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it

@@ -44,6 +44,7 @@ NOTHING_TOLD: dict[str, Any] = {
     "mapped": False,
     "late": False,
     "origins": (),
+    "calls": (),
     "first": 0,
 }
 """What a recorded run that died tells beside its ops."""

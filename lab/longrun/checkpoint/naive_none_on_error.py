@@ -27,7 +27,7 @@ def load(directory: Path) -> Checkpoint | None:
     """The checkpoint in ``directory``, None where there is none to be read."""
     try:
         return correct.load(directory)
-    except (Damaged, UnsupportedVersion):
+    except (OSError, Damaged, UnsupportedVersion):
         for name in (CHECKPOINT_NAME, LEDGER_NAME):
             if (directory / name).exists():
                 os.rename(directory / name, directory / f"{name}.unreadable")

@@ -291,6 +291,7 @@ def _events_of(path: str) -> Events | None:
     if not path:
         return None
     events = Events()
-    with open(path, "rb") as file:
-        events.feed(file.read())
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            events.feed(file.read())
     return events

@@ -173,10 +173,12 @@ def kill_after(finished: Finished, n: int) -> tuple[str, int]:
     if not 0 <= n <= len(origins):
         text = f"no op {n} in this recording ({len(origins)} ops)"
         raise UsageError(text)
-    if n == len(origins):
-        return "exit_group", 1
-    _, name, index = origins[n]
-    if not name or (n and origins[n - 1] == origins[n]):
+    _, name, index = origins[n] if n < len(origins) else (finished.first, "exit_group", 1)
+    others = (count for (pid, each), count in (finished.counts or {}).items() if pid != finished.first and each == name)
+    if max(others, default=0) >= index:
+        text = f"op {n + 1} is {name} number {index}, which another process makes too; strace would kill that one"
+        raise UsageError(text)
+    if not name or (0 < n < len(origins) and origins[n - 1] == origins[n]):
         text = f"no system call stands between op {n} and op {n + 1}; a real kill under strace falls between calls"
         raise UsageError(text)
     if index > _MOST_INJECTED:
