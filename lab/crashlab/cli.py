@@ -156,7 +156,7 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--faults", metavar="LIST", help="for example kill,power or kill[cut=byte]; all; default kill,power"
+        "--faults", metavar="LIST", help="of kill, power, error, damage, recovery, with parts such as error:EIO; all; default kill,power"
     )
     profiles = "file systems of a power loss: ext4, xfs, btrfs, posix, with options such as ext4[data=journal]"
     parser.add_argument("--profile", metavar="LIST", help=f"{profiles}; default ext4,xfs,btrfs")
