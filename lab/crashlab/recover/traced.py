@@ -23,6 +23,7 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 from crashlab.events import write_line
 from crashlab.lab import EffectRecord, Lab
+from crashlab.live.errors import ErrorGate
 from crashlab.record.strace.watching import Program, tracees, watch
 from crashlab.recover import sweep
 from crashlab.recover.wire import BOOTSTRAP
@@ -166,6 +167,7 @@ def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
         rebuilt=job.rebuilt,
         hold_us=traced.get("hold_us", 0),
         kill=None if call is None else (call[0], call[1]),
+        striker=None if job.error is None else ErrorGate.of(job.error),
     )
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     return watch(run, root=prepared.root, numbers=numbers, emit=teller)
