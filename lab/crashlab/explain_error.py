@@ -95,7 +95,8 @@ def error_cause(state: ErrorState) -> str:
     """What makes two findings one: the running line, and whether it was a read, a write or a power loss."""
     if state.point.variant == READ:
         return READ
-    at = next((op.at for op in state.trace.ops if isinstance(op, t.Refused)), "")
+    refused = next((op for op in state.trace.ops if isinstance(op, t.Refused)), None)
+    at = "" if refused is None else refused.at or f"{refused.call} {refused.path}"  # from outside no line is known
     return f"{at} {'lost' if state.loss is not None else ''}"
 
 
