@@ -92,7 +92,8 @@ class Program:
     ``hold_us`` holds every call for so many microseconds to see stores into mappings, see
     :mod:`crashlab.record.strace.mapped`; where :attr:`Finished.late` says that this was too short, hold
     longer. ``kill`` is a result of :func:`kill_after`. ``striker`` says which calls fail, see
-    :mod:`crashlab.record.strace.refusing`.
+    :mod:`crashlab.record.strace.refusing`. ``asked`` is a descriptor and what to call when it is readable, with the
+    number of ops so far.
     """
 
     argv: Sequence[str]
@@ -106,6 +107,7 @@ class Program:
     hold_us: int = 0
     kill: tuple[str, int] | None = None
     striker: Striker | None = None
+    asked: tuple[int, Callable[[int], None]] | None = None
 
 
 def watch(
@@ -140,7 +142,7 @@ def watch(
             stack.callback(refusals.notices.close)
             program = _asking(program, refusals.notices.theirs.fileno())
         process = _start(program, [tool.path, *_options(tool, writing, program), "--", *launch], where)
-        run = _Run(process, reading, decoder, refusals)
+        run = _Run(process, reading, decoder, refusals, program.asked)
         stack.callback(run.end)
         run.follow()
     return run.finished()
@@ -254,8 +256,14 @@ class _Run:
     """One strace, from its start to the end of everything that it watches."""
 
     def __init__(
-        self, process: subprocess.Popen[Any], reading: int, decoder: Decoder, refusals: Refusals | None
+        self,
+        process: subprocess.Popen[Any],
+        reading: int,
+        decoder: Decoder,
+        refusals: Refusals | None,
+        asked: tuple[int, Callable[[int], None]] | None,
     ) -> None:
+        self._asked = asked
         self._process, self._reading, self._decoder, self._refusals = process, reading, decoder, refusals
         if refusals is not None:
             refusals.notices.started()
@@ -270,14 +278,16 @@ class _Run:
             poll.register(ended, select.POLLIN)
             if self._refusals is not None:
                 self._refusals.register(poll)
+            if self._asked is not None:
+                poll.register(self._asked[0], select.POLLIN)
             alone_at = 0.0
             while True:
                 limit_s = max(0.0, alone_at - time.monotonic()) if alone_at else None
                 ready = dict(poll.poll(None if limit_s is None else limit_s * 1000))
                 if self._reading in ready:
                     self._decode(os.read(self._reading, _PIPE_BYTES))
-                elif self._refusals is not None and self._refusals.serve(poll, ready, self._read):
-                    pass
+                elif self._served(poll, ready):
+                    continue
                 elif ended in ready:
                     break
                 if self._decoder.first_end is not None and not alone_at:
@@ -291,6 +301,17 @@ class _Run:
             text = "strace ended in the middle of a line: the recording has a gap"
             raise LabError(text)
         self._decoder.close()
+
+    def _served(self, poll: select.poll, ready: dict[int, int]) -> bool:
+        """Answer whoever waits for an answer; whether somebody did."""
+        if self._refusals is not None and self._refusals.serve(poll, ready, self._read):
+            return True
+        if self._asked is None or self._asked[0] not in ready:
+            return False
+        while self._read(0.0):
+            pass
+        self._asked[1](self._decoder.count)
+        return True
 
     def _read(self, limit_s: float) -> bool:
         """Decode what strace tells within this time; whether there was anything."""
