@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from crashlab import trace as t
     from crashlab.error_points import ErrorPoint
 
-NO_READS = "error: EIO-read is not tried on a program that is recorded from outside; its recovery read all that it asked for."
+NO_READS = (
+    "error: EIO-read is not tried on a program that is recorded from outside; its recovery read all that it asked for."
+)
 
 
 def missing() -> UnmeasuredReason | None:

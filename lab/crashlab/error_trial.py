@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
-from crashlab.error_outside import NO_READS, missing, possible
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
+from crashlab.error_outside import NO_READS, missing, possible
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
 from crashlab.errors import UsageError
