@@ -1,4 +1,4 @@
-"""A correct store and a program that sabotage the injector of errors in the lab's servers; ``PLANT_ERRORS`` says how."""
+"""A correct store and a program; ``PLANT_ERRORS`` says how the injector of errors is sabotaged in the lab's servers."""
 
 from __future__ import annotations
 
