@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from crashlab import trace as t
 from crashlab.error_outside import missing, possible
 from crashlab.error_points import points
 from crashlab.tree import Tree
+
+if TYPE_CHECKING:
+    import pytest
 
 OPS = (
     t.Create(n=1, path="dir/a", inode=2),
@@ -24,10 +27,10 @@ def test_what_no_call_can_refuse_is_left_out() -> None:
     """A part of a call, a call that always goes through, a store into memory: each once, whatever the errors."""
     kept, notes = possible(points(TRACE, ("ENOSPC", "EIO")), TRACE, ORIGINS)
     assert {point.n for point in kept} == {1, 2}
-    assert notes == [
-        "error: 3 of 5 ops cannot be made to fail from outside: 1 made by a part of one pwrite64, 1 made by bind, "
-        "1 made by a store into a mapped file."
-    ]
+    assert len(notes) == 1
+    assert notes[0].startswith("error: 3 of 5 ops cannot be made to fail from outside: ")
+    for each in ("1 made by a part of one pwrite64", "1 made by bind", "1 made by a store into a mapped file"):
+        assert each in notes[0]
 
 
 def test_a_stored_run_keeps_no_origins() -> None:

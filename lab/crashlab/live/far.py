@@ -47,6 +47,10 @@ class FarGate:
         """How many ops there were so far."""
         return self._ask(_ASK)[1]
 
+    def close(self) -> None:
+        """Nothing will be asked any more."""
+        self._socket.close()
+
 
 class GateKeeper:
     """The watching process's side of ``gate``: :attr:`descriptor` is to be polled, ``theirs`` goes to the subject."""

@@ -24,7 +24,12 @@ def keeper() -> Iterator[GateKeeper]:
 
 def answered(keeper: GateKeeper, counts: list[int]) -> threading.Thread:
     """The watching process, which answers one question per count."""
-    thread = threading.Thread(target=lambda: [keeper.serve(count) for count in counts])
+
+    def answer() -> None:
+        for count in counts:
+            keeper.serve(count)
+
+    thread = threading.Thread(target=answer)
     thread.start()
     return thread
 
@@ -40,6 +45,7 @@ def test_what_the_gate_knows_is_asked(keeper: GateKeeper) -> None:
     far.active = False
     assert far.active is False
     watching.join()
+    far.close()
     assert keeper.gate.strike(1, "write", 10) is None
 
 
@@ -50,5 +56,6 @@ def test_it_can_be_switched_on_again(keeper: GateKeeper) -> None:
     far.active = False
     far.active = True
     watching.join()
+    far.close()
     assert keeper.gate.active
     assert far.mode == "for-ever"
