@@ -23,7 +23,7 @@ from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
-from crashlab.error_outside import NO_READS, missing, possible
+from crashlab.error_outside import missing, possible
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
 from crashlab.errors import UsageError
@@ -131,12 +131,6 @@ class ErrorTrial:
         return self._host.traced is not None
 
     def _asks_reads(self, only: str | None) -> bool:
-        wanted = self._wants_reads(only)
-        if wanted and self._outside:
-            self.notes.append(NO_READS)
-        return wanted and not self._outside
-
-    def _wants_reads(self, only: str | None) -> bool:
         if only is not None:
             return parse(only).is_read
         return not self._fault.variants or READ in self._fault.variants

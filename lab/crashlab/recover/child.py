@@ -152,7 +152,7 @@ def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
 
 def _recovered(prepared: Prepared, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
     """One step of the recovery; with ``reads`` its reads fail from that one on, 0 only counts them."""
-    if "reads" not in step:
+    if "reads" not in step or isinstance(prepared.subject, Commands):
         return workload.recover(prepared.subject, lab, step)
     from crashlab.live import reads  # noqa: PLC0415 - only these steps need it
 

@@ -26,7 +26,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-NUMBERS: dict[str, tuple[int | None, int | None]] = {
+Numbers = dict[str, tuple[int | None, int | None]]
+"""Of calls, by name, their numbers on x86_64 and on aarch64; None where there is no such call."""
+
+NUMBERS: Numbers = {
     "write": (1, 64),
     "writev": (20, 66),
     "pwrite64": (18, 68),
@@ -72,7 +75,7 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
-"""Of each call that can be refused its number on x86_64 and on aarch64; None where there is no such call."""
+"""The calls that may change a file and can be refused."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
 _PIDFD_GETFD = 438
@@ -108,19 +111,19 @@ def available() -> str:
     """Why the kernel gives no notices here; "" where it does."""
     if platform.machine() not in _MACHINES:
         return f"calls are refused on {' and '.join(_MACHINES)} only; this machine is {platform.machine()}"
-    argv = [sys.executable, "-I", "-S", "-c", _prepare() + "notices()"]
+    argv = [sys.executable, "-I", "-S", "-c", _prepare(NUMBERS) + "notices()"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"the kernel does not let calls be refused here ({done.stderr.strip()})"
 
 
-def launcher() -> str:
+def launcher(calls: Numbers = NUMBERS) -> str:
     """Code for the launcher: sets the filter up and hands it over through ``CRASHLAB_NOTICES``, a socket."""
-    return _prepare() + _HAND_OVER
+    return _prepare(calls) + _HAND_OVER
 
 
-def _prepare() -> str:
+def _prepare(calls: Numbers) -> str:
     column, architecture, seccomp = _MACHINES[platform.machine()]
-    numbers = [each[column] for each in NUMBERS.values() if each[column] is not None]
+    numbers = [each[column] for each in calls.values() if each[column] is not None]
     steps = [(_LOAD_BYTES, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ALLOW), (_LOAD_BYTES, 0, 0, 0)]
     steps += [(_EQUAL, len(numbers) - position, 0, number or 0) for position, number in enumerate(numbers)]
     steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NOTIFY)]
@@ -176,11 +179,11 @@ class Notice:
 class Notices:
     """The holder's side: ``socket`` goes to the launcher, :attr:`descriptor` is to be polled."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Numbers = NUMBERS) -> None:
         self._ours, self.theirs = socket.socketpair()
         self._listener: int | None = None
         column = _MACHINES[platform.machine()][0]
-        self._names = {each[column]: name for name, each in NUMBERS.items()}
+        self._names = {each[column]: name for name, each in calls.items()}
 
     @property
     def descriptor(self) -> int:
