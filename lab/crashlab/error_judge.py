@@ -21,6 +21,7 @@ from crashlab.honesty import Honesty, matches
 from crashlab.judge import Judgement
 from crashlab.observation import Answer, Step
 from crashlab.report.model import gravity
+from crashlab.subject import Commands
 from crashlab.tree import File
 from crashlab.values import canonical, shown
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from crashlab.tree import Tree
 
 _HEX = re.compile(r"[0-9a-f]{8,}")
+
+SAID = "words on standard error"
+"""What is expected of a program that ends because of an error."""
 
 LIVE = "live"
 """The name of the step that met the error."""
@@ -118,6 +122,10 @@ def live_problems(reference: Reference, recording: RawRecording) -> Iterator[Pro
         yield from _call_problems(recording, value)
     elif recording.how == "returned":
         yield from _end_problems(reference, value)
+    elif reference.kind == Commands.kind and not recording.stderr.strip():
+        ended = "was ended by a signal" if recording.how == "signal" else "exited with a code other than 0"
+        text = f"after the error the program {ended} and said nothing on standard error"
+        yield Problem(kind="stuck", summary=text, step=LIVE, expected=(SAID,))
 
 
 def _call_problems(recording: RawRecording, value: dict[str, Any]) -> Iterator[Problem]:

@@ -23,6 +23,7 @@ from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
+from crashlab.error_outside import missing, possible
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
 from crashlab.errors import UsageError
@@ -30,12 +31,12 @@ from crashlab.honesty import identity
 from crashlab.judge import Judge
 from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
-from crashlab.reference import RECORDED_RUN_FACTOR
+from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from crashlab.demands import Reference
     from crashlab.faults import FaultRequest
@@ -60,8 +61,17 @@ class _Met:
 class ErrorTrial:
     """All errors of one trace; :meth:`judge` yields, afterwards ``unmeasured``, ``notes`` and :meth:`count` tell."""
 
-    def __init__(self, host: Host, asked: Asked, reference: Reference, fault: FaultRequest) -> None:
+    def __init__(
+        self,
+        host: Host,
+        asked: Asked,
+        reference: Reference,
+        fault: FaultRequest,
+        *,
+        origins: Sequence[tuple[int, str, int]] = (),
+    ) -> None:
         self._host, self._asked, self._reference, self._fault = host, asked, reference, fault
+        self._origins = origins
         self._timeout_s = float(host.description["timeout_s"])
         self._shapes = Shapes(reference.trace)
         self._policy = asked.policy_of("error")
@@ -78,6 +88,9 @@ class ErrorTrial:
         """Run under every error, recover what each left, and judge it, as long as the budget lasts."""
         only = self._asked.only
         asking = None if only is None else parse(only)
+        if self._outside and (reason := missing()) is not None:
+            self.unmeasured.append(reason)
+            return
         chosen = self._points(only)
         for position in range(0, len(chosen), RUNS_AT_A_TIME):
             met: list[_Met] = []
@@ -104,10 +117,18 @@ class ErrorTrial:
 
     def _points(self, only: str | None) -> list[ErrorPoint]:
         trace = self._reference.trace
+        if only is None and self._outside:
+            kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, self._origins)
+            return kept
         if only is None:
             return list(points(trace, self._fault.variants))
         asking = parse(only)
         return [] if asking.is_read else [point_of(trace, asking, only)]
+
+    @property
+    def _outside(self) -> bool:
+        """Whether the program is watched from outside."""
+        return self._host.traced is not None
 
     def _asks_reads(self, only: str | None) -> bool:
         if only is not None:
@@ -131,10 +152,8 @@ class ErrorTrial:
             return
         if sum(isinstance(op, t.Refused) for op in trace.ops) == 1:
             self._alone.add((point.n, point.variant))
-        if differing := replay_proof(trace, live.last, self._reference.rebuilt):
-            text = (
-                f"{point.id}: {'; '.join(differing[:3])} (traced / real): no op of the run under the error explains it."
-            )
+        if hidden := self._hidden(trace, live):
+            text = f"{point.id}: {hidden} (traced / real): no op of the run under the error explains it."
             self._doubt("unseen-writer", text, "Please report this with the run folder.")
             return
         # A Subject's effects and end are those of the uncrashed run; a Store's values those that this run saved.
@@ -149,6 +168,13 @@ class ErrorTrial:
         if point.variant == FAILED_FSYNC:
             for state in self._losses(point, trace, struck):
                 yield from self._new(_Met(state, reference, live))
+
+    def _hidden(self, trace: t.Trace, live: RawRecording) -> str:
+        """What the ops of a run do not explain; from outside also what was seen of it by the way."""
+        hidden = list(replay_proof(trace, live.last, self._reference.rebuilt))
+        if self._outside:
+            hidden += [text for text in live.unseen if not text.startswith(CHILD_STARTED)]
+        return "; ".join(hidden[:3])
 
     def _losses(self, point: ErrorPoint, trace: t.Trace, struck: int) -> Iterator[ErrorState]:
         """What a power loss leaves after the barrier has failed: up to the second ack from there, and at the end."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.error_judge import SAID
 from crashlab.error_points import READ, SHORT
 from crashlab.explain import Explanation
 from crashlab.live.errors import FOR_EVER, ONCE
@@ -54,6 +55,10 @@ _IN_PLACE = Explanation(
         "an error at any of these steps leaves the old value untouched.",
     ),
 )
+_SILENT = Explanation(
+    "The program ended because of the error, and nobody can learn from it what went wrong.",
+    ("Print what failed and why on standard error before exiting (perror, strerror), and exit with a code.",),
+)
 _WENT_ON = Explanation(
     "The run met an error in saving and went on as if the save stood.",
     ("Stop at an error of a save: do nothing outside that a resume would not know of.",),
@@ -67,6 +72,8 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
         return _READ if problem.step == FAILING or problem.kind.endswith("-effect") else _AGAIN
     if state.loss is not None:
         return _DROPPED
+    if problem.expected == (SAID,):
+        return _SILENT
     if problem.kind == "stuck" or problem.step in ("second", "third"):
         return _AGAIN
     if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:
@@ -95,7 +102,8 @@ def error_cause(state: ErrorState) -> str:
     """What makes two findings one: the running line, and whether it was a read, a write or a power loss."""
     if state.point.variant == READ:
         return READ
-    at = next((op.at for op in state.trace.ops if isinstance(op, t.Refused)), "")
+    refused = next((op for op in state.trace.ops if isinstance(op, t.Refused)), None)
+    at = "" if refused is None else refused.at or f"{refused.call} {refused.path}"  # from outside no line is known
     return f"{at} {'lost' if state.loss is not None else ''}"
 
 

@@ -149,7 +149,7 @@ class _Exploration:
         crashes = [(tried.judged, tried.spots) for tried in rounds if tried.fault != "damage"]
         self._outcome.matrix = matrix(crashes, places) if crashes else ()
         self._outcome.counts[:0] = [tried.count() for tried in rounds]
-        self._with_errors(reference, findings)
+        self._with_errors(recorded, findings)
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
         power = next((tried for tried in rounds if tried.fault == "power"), None)
@@ -203,24 +203,20 @@ class _Exploration:
         self._outcome.notes.extend(trial.notes)
         self._outcome.counts.append(trial.count())
 
-    def _with_errors(self, reference: Reference, findings: Findings) -> None:
+    def _with_errors(self, recorded: Recorded, findings: Findings) -> None:
         """The same subject in live runs whose calls fail."""
-        for fault in faults_of(self._asked):
-            if fault.name == "error" and self._host.traced is not None:
-                text = "error: I/O errors are met by Python code only, and this subject was recorded from outside."
-                advice = (
-                    "Leave error out of the faults, or record with recorder='python' if its own code does all writes."
-                )
-                self._outcome.unmeasured.append(model.UnmeasuredReason(code="tool-missing", detail=text, next=advice))
-            elif fault.name == "error":
-                from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few checks ask for it
+        fault = next((each for each in faults_of(self._asked) if each.name == "error"), None)
+        if fault is None:
+            return
+        from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few checks ask for it
 
-                trial = ErrorTrial(self._host, self._asked, reference, fault)
-                for judgement, answer in trial.judge(partial(self._progress, "error")):
-                    findings.add(judgement, answer)
-                self._outcome.unmeasured.extend(trial.unmeasured)
-                self._outcome.notes.extend(trial.notes)
-                self._outcome.counts.append(trial.count())
+        origins = () if recorded.raw is None else recorded.raw.origins
+        trial = ErrorTrial(self._host, self._asked, recorded.reference, fault, origins=origins)
+        for judgement, answer in trial.judge(partial(self._progress, "error")):
+            findings.add(judgement, answer)
+        self._outcome.unmeasured.extend(trial.unmeasured)
+        self._outcome.notes.extend(trial.notes)
+        self._outcome.counts.append(trial.count())
 
     def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> None:
         """The same subject on a real disk."""

@@ -125,13 +125,14 @@ def resume(subject: Commands, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
     ``{"step": "view"}`` does not resume: it is how the end of the recorded run is learned.
     """
     root = os.path.dirname(lab.dir)
+    told: dict[str, int] = {}
     with events_file(lab, root) as events:
         if step["step"] != "view":
-            _resumed(subject, root, events)
+            told = _resumed(subject, root, events, reads=step.get("reads"))
         result = _end(subject, lab, root) | _checked(subject, lab, root, events)
         if step.get("again"):
             result["again"] = _again(subject, lab, root, events)
-        return result
+        return result | told
 
 
 def _again(subject: Commands, lab: Lab, root: str, events: EventsFile) -> dict[str, Any]:
@@ -142,24 +143,44 @@ def _again(subject: Commands, lab: Lab, root: str, events: EventsFile) -> dict[s
     return _end(subject, lab, root) | _checked(subject, lab, root, events)
 
 
-def _resumed(subject: Commands, root: str, events: EventsFile) -> None:
+def _resumed(subject: Commands, root: str, events: EventsFile, *, reads: int | None = None) -> dict[str, int]:
+    """Run it to its end; with ``reads`` its reads fail from that one on, 0 only counts them, and that is told."""
     command = subject.start if subject.resume is None else subject.resume
+    told: dict[str, int] = {}
     try:
-        code = _start(filled(command, root), events.path).wait()
+        if reads is None:
+            code = _start(filled(command, root), events.path).wait()
+        else:
+            code, told = _starved(filled(command, root), events.path, root, reads)
     finally:
         events.tell()
     if code < 0:
         die_by(-code)
     if code:
         raise ProgramExit(code, f"{shown(command)} exited with {code}")
+    return told
+
+
+def _starved(argv: list[str], events: str, root: str, reads: int) -> tuple[int, dict[str, int]]:
+    from crashlab.live.program_reads import ProgramReads  # noqa: PLC0415 - only these steps need it
+
+    met = ProgramReads(root, reads)
+    try:
+        code = met.run(argv, environment(events))
+    except OSError as error:
+        raise _cannot_start(argv, error) from error
+    return code, {"reads": met.count, "failed": met.failed}
 
 
 def _start(argv: list[str], events: str, **pipes: Any) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=environment(events), **pipes)
     except OSError as error:
-        text = f"cannot start {argv[0]!r}: {error.strerror}; write the program's path, or a text for sh"
-        raise UsageError(text) from error
+        raise _cannot_start(argv, error) from error
+
+
+def _cannot_start(argv: list[str], error: OSError) -> UsageError:
+    return UsageError(f"cannot start {argv[0]!r}: {error.strerror}; write the program's path, or a text for sh")
 
 
 def die_by(number: int) -> None:

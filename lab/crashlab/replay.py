@@ -94,6 +94,8 @@ def _error_again(run: RunFolder, state_id: str, into: Path | None, started: floa
         _make_room(into)
     findings = Findings(Places(trace))
     with Host(stored["subject"], jobs=1, root=trace.root) as host:
+        if earlier.get("settings", {}).get("recorder") == "strace":
+            host.traced = {}
         reference = _reference(host, trace, stored, tuple(stored.get("rebuilt", ())))
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
         trial = ErrorTrial(host, asked, reference, FaultRequest("error"))

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from crashlab.errors import ToolMissing
+from crashlab.record.strace.notices import available as available_notices
 from crashlab.record.strace.tool import available
 
 PACKAGES = {"node": "nodejs", "git": "git", "cc": "gcc"}
@@ -21,6 +22,7 @@ def _no_strace() -> str:
 
 
 needs_strace = pytest.mark.skipif(bool(_no_strace()), reason=_no_strace() or "strace works here")
+needs_notices = pytest.mark.skipif(bool(available_notices()), reason=available_notices() or "calls can be refused here")
 
 
 def needs(program: str) -> pytest.MarkDecorator:

@@ -1,9 +1,10 @@
-"""A correct store that sabotages the injector of errors in the lab's servers; ``PLANT_ERRORS`` says how."""
+"""A correct store and a program; ``PLANT_ERRORS`` says how the injector of errors is sabotaged in the lab's servers."""
 
 from __future__ import annotations
 
 import os
 
+from crashlab import Commands
 from crashlab.live.errors import ErrorGate
 from crashlab.live.reads import Reads
 from tests.quality import failing_stores
@@ -16,3 +17,4 @@ elif PLANT == "reads":
     Reads.met = lambda *_: None  # type: ignore[method-assign, assignment, misc]  # the planted fault
 
 STORE = failing_stores.RIGHT
+PROGRAM = Commands("cd {dir} && echo 1 >state", name="writes")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from crashlab.lab import Lab, Sink
     from crashlab.live.errors import ErrorGate
+    from crashlab.live.far import FarGate
     from crashlab.subject import Log
 
 
@@ -34,7 +35,7 @@ def acking(sink: Sink, acked: list[Any]) -> Sink:
 
 
 def record(
-    subject: Store | Log | Subject, lab: Lab, sink: Sink, gate: ErrorGate, *, count: Callable[[], int]
+    subject: Store | Log | Subject, lab: Lab, sink: Sink, gate: ErrorGate | FarGate, *, count: Callable[[], int]
 ) -> dict[str, Any]:
     """The workload under ``gate``; ``count()`` is the number of ops so far.
 
@@ -54,7 +55,7 @@ def record(
 class _Erring:
     """One run of a Store or Log."""
 
-    def __init__(self, call: Calls, subject: Store | Log, gate: ErrorGate, count: Callable[[], int]) -> None:
+    def __init__(self, call: Calls, subject: Store | Log, gate: ErrorGate | FarGate, count: Callable[[], int]) -> None:
         self._call, self._subject, self._gate, self._count = call, subject, gate, count
         self._told: dict[str, Any] = {"end": None, "what": "", "raised": None, "raised_at": None, "again": None}
 

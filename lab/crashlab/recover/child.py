@@ -152,7 +152,7 @@ def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
 
 def _recovered(prepared: Prepared, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
     """One step of the recovery; with ``reads`` its reads fail from that one on, 0 only counts them."""
-    if "reads" not in step:
+    if "reads" not in step or isinstance(prepared.subject, Commands):
         return workload.recover(prepared.subject, lab, step)
     from crashlab.live import reads  # noqa: PLC0415 - only these steps need it
 
@@ -224,7 +224,16 @@ def _run_told(prepared: Prepared, job: Job) -> NoReturn:
     lines = EventLines(job.events)
     sink: Sink = lines if job.stop_after_acks is None else workload.stop_after(lines, job.stop_after_acks)
     lab, modules = _lab(prepared, job, sink), frozenset(sys.modules)
-    code = _answer(prepared.pipe, lambda: _ran(prepared, job, lab, sink))
+    act: Callable[[], dict[str, Any]] = partial(_ran, prepared, job, lab, sink)
+    if job.error is not None:
+        from crashlab.live import erring, far  # noqa: PLC0415 - only these runs need it
+
+        gate, acked = far.FarGate(job.error["descriptor"], job.error["mode"]), list[Any]()
+        sink = erring.acking(sink, acked)
+        lab = Lab(prepared.directory, sink, _acked=acked, _expected=job.expected)
+        assert not isinstance(prepared.subject, Commands), "a command is no Python code"
+        act = partial(erring.record, prepared.subject, lab, sink, gate, count=gate.count)
+    code = _answer(prepared.pipe, act)
     _finish()
     prepared.pipe.line({"watched": {}, "modules": sorted(sys.modules.keys() - modules)})
     os._exit(code)

@@ -23,6 +23,8 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 from crashlab.events import write_line
 from crashlab.lab import EffectRecord, Lab
+from crashlab.live.errors import ErrorGate
+from crashlab.live.far import GateKeeper
 from crashlab.record.strace.watching import Program, tracees, watch
 from crashlab.recover import sweep
 from crashlab.recover.wire import BOOTSTRAP
@@ -108,7 +110,10 @@ def _watched_command(prepared: Prepared, job: Job, subject: Commands, events: st
 
 def _watched_python(prepared: Prepared, job: Job, events: str) -> Finished:
     """A fresh interpreter that imports the subject; what it answers is passed on when it has ended."""
-    inner, output = dataclasses.replace(job, traced=None, events=events), os.dup(1)
+    gate = _gate(job)
+    keeper = None if gate is None else GateKeeper(gate)
+    error = None if keeper is None else {**(job.error or {}), "descriptor": keeper.theirs.fileno()}
+    inner, output = dataclasses.replace(job, traced=None, events=events, error=error), os.dup(1)
     request = {
         "subject": prepared.form,
         "job": vars(inner),
@@ -125,7 +130,7 @@ def _watched_python(prepared: Prepared, job: Job, events: str) -> Finished:
         asked.seek(0)
         streams = {"stdin": asked, "stdout": answers}
         finished = _watched(
-            prepared, job, argv, events, _Teller(prepared.pipe, None), streams=streams, pass_fds=[output]
+            prepared, job, argv, events, _Teller(prepared.pipe, None), streams=streams, pass_fds=[output], keeper=keeper
         )
         answers.seek(0)
         messages = [json.loads(line) for line in answers]
@@ -137,6 +142,10 @@ def _watched_python(prepared: Prepared, job: Job, events: str) -> Finished:
     if not any("watched" in message for message in messages):  # it died
         prepared.pipe.line({"watched": _told(finished), "modules": []})
     return finished
+
+
+def _gate(job: Job) -> ErrorGate | None:
+    return None if job.error is None else ErrorGate.of(job.error)
 
 
 def _told(finished: Finished) -> dict[str, Any]:
@@ -154,6 +163,7 @@ def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
     *,
     streams: Mapping[str, Any],
     pass_fds: Sequence[int] = (),
+    keeper: GateKeeper | None = None,
 ) -> Finished:
     traced = job.traced or {}
     call = traced.get("kill_call")
@@ -161,12 +171,14 @@ def _watched(  # noqa: PLR0913 - what is run, how, and who hears of it
         argv=argv,
         env=program.environment(events),
         streams=streams,
-        pass_fds=pass_fds,
+        pass_fds=[*pass_fds, *([] if keeper is None else [keeper.theirs.fileno()])],
         events_path=events,
         outside=job.outside,
         rebuilt=job.rebuilt,
         hold_us=traced.get("hold_us", 0),
         kill=None if call is None else (call[0], call[1]),
+        striker=_gate(job) if keeper is None else keeper.gate,
+        asked=None if keeper is None else (keeper.descriptor, keeper.serve),
     )
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     return watch(run, root=prepared.root, numbers=numbers, emit=teller)

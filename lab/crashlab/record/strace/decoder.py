@@ -95,7 +95,7 @@ class Decoder:
             mapped.compare_all(self, process, time_ns)
 
     def _called(self, call: Call) -> None:
-        process = self._process(call.pid)
+        process = self.process_of(call.pid)
         if process is None:
             self._held.setdefault(call.pid, []).append(call)
             return
@@ -112,7 +112,7 @@ class Decoder:
         handler(self, process, call)
         self._now = None
 
-    def _process(self, pid: int) -> Process | None:
+    def process_of(self, pid: int) -> Process | None:
         """The process of a line: known, the first one, or a child whose parent's call has not returned yet."""
         known = self.processes.get(pid)
         if known is not None:

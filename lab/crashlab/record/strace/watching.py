@@ -29,6 +29,8 @@ from crashlab.record.python import Watched
 from crashlab.record.strace.decoder import HANDLERS, Decoder
 from crashlab.record.strace.lines import Lines
 from crashlab.record.strace.mirror import Mirror
+from crashlab.record.strace.notices import launcher
+from crashlab.record.strace.refusing import Refusals
 from crashlab.record.strace.tool import Tool, available
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from crashlab import trace as t
     from crashlab.directory import NUMBER
+    from crashlab.record.watch import Striker
 
 STRING_LIMIT_BYTES = 1 << 28
 """A larger single write is noted as unseen. strace needs about five times a string as memory while it tells it."""
@@ -51,6 +54,7 @@ ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 tracer = [line.split()[1] for line in open("/proc/self/status") if line.startswith("TracerPid:")]
 if tracer != [str(os.getppid())]: os.kill(os.getpid(), signal.SIGKILL)
 for number in (signal.SIGPIPE, signal.SIGXFSZ): signal.signal(number, signal.SIG_DFL)
+#notices
 environment = dict(os.environb)
 if sys.argv[1] == "0": environment.pop(b"LC_CTYPE", None)
 os.execve(sys.argv[2], sys.argv[3:], environment)
@@ -87,7 +91,9 @@ class Program:
     ``rebuilt`` of those that the program builds anew: into their mappings nobody looks.
     ``hold_us`` holds every call for so many microseconds to see stores into mappings, see
     :mod:`crashlab.record.strace.mapped`; where :attr:`Finished.late` says that this was too short, hold
-    longer. ``kill`` is a result of :func:`kill_after`.
+    longer. ``kill`` is a result of :func:`kill_after`. ``striker`` says which calls fail, see
+    :mod:`crashlab.record.strace.refusing`. ``asked`` is a descriptor and what to call when it is readable, with the
+    number of ops so far.
     """
 
     argv: Sequence[str]
@@ -100,6 +106,8 @@ class Program:
     rebuilt: Sequence[str] = ()
     hold_us: int = 0
     kill: tuple[str, int] | None = None
+    striker: Striker | None = None
+    asked: tuple[int, Callable[[int], None]] | None = None
 
 
 def watch(
@@ -124,20 +132,26 @@ def watch(
         events_path=program.events_path,
         delay_ns=program.hold_us * 1000,
     )
-    reading, writing = os.pipe()
-    try:
+    with contextlib.ExitStack() as stack:
+        reading, writing = os.pipe()
+        stack.callback(os.close, reading)
+        stack.callback(os.close, writing)
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        run = _Run(
-            _start(program, [tool.path, *_options(tool, writing, program), "--", *launch], where), reading, decoder
-        )
-        try:
-            run.follow()
-        finally:
-            run.end()
-    finally:
-        os.close(reading)
-        os.close(writing)
+        refusals = None if program.striker is None else Refusals(program.striker, decoder)
+        if refusals is not None:
+            stack.callback(refusals.notices.close)
+            program = _asking(program, refusals.notices.theirs.fileno())
+        process = _start(program, [tool.path, *_options(tool, writing, program), "--", *launch], where)
+        run = _Run(process, reading, decoder, refusals, program.asked)
+        stack.callback(run.end)
+        run.follow()
     return run.finished()
+
+
+def _asking(program: Program, way: int) -> Program:
+    """The program with the way by which its launcher hands over the notices of its calls."""
+    environment = os.environ if program.env is None else program.env
+    return replace(program, env={**environment, "CRASHLAB_NOTICES": str(way)}, pass_fds=[*program.pass_fds, way])
 
 
 def _launch(program: Program) -> list[str]:
@@ -146,7 +160,8 @@ def _launch(program: Program) -> list[str]:
     if path is None:
         text = f"no program {argv[0] if argv else ''!r} can be started; give its path"
         raise UsageError(text)
-    return [sys.executable, "-I", "-S", "-c", _LAUNCH, str(int("LC_CTYPE" in environment)), path, *argv]
+    code = _LAUNCH if program.striker is None else _LAUNCH.replace("#notices", launcher())
+    return [sys.executable, "-I", "-S", "-c", code, str(int("LC_CTYPE" in environment)), path, *argv]
 
 
 def _start(program: Program, command: list[str], where: str) -> subprocess.Popen[Any]:
@@ -190,8 +205,10 @@ def kill_after(finished: Finished, n: int) -> tuple[str, int]:
 def _options(tool: Tool, writing: int, program: Program) -> list[str]:
     kill, hold_us = program.kill, program.hold_us
     names = sorted(HANDLERS.keys() | {"exit_group"})
-    # Measured with strace 6.1: an injected signal is lost with --seccomp-bpf, an injected delay is not.
-    options = ["-f", *(["--seccomp-bpf"] if kill is None else []), "-q", "-xx", "-y", "-s", str(STRING_LIMIT_BYTES)]
+    # Measured with strace 6.1: an injected signal is lost with --seccomp-bpf, an injected delay is not; and a call
+    # that waits for an answer (crashlab.record.strace.notices) is then not shown.
+    filters = ["--seccomp-bpf"] if kill is None and program.striker is None else []
+    options = ["-f", *filters, "-q", "-xx", "-y", "-s", str(STRING_LIMIT_BYTES)]
     options += ["--absolute-timestamps=format:unix,precision:ns", "-e", f"raw={','.join(_COUNTED_ONLY)}"]
     options += ["-e", f"trace={','.join(_OPTIONAL + name for name in names)}"]
     options += ["-o", f"/proc/{os.getpid()}/fd/{writing}"]
@@ -240,8 +257,18 @@ def _dies_with(parent: int) -> Callable[[], None]:
 class _Run:
     """One strace, from its start to the end of everything that it watches."""
 
-    def __init__(self, process: subprocess.Popen[Any], reading: int, decoder: Decoder) -> None:
-        self._process, self._reading, self._decoder = process, reading, decoder
+    def __init__(
+        self,
+        process: subprocess.Popen[Any],
+        reading: int,
+        decoder: Decoder,
+        refusals: Refusals | None,
+        asked: tuple[int, Callable[[int], None]] | None,
+    ) -> None:
+        self._asked = asked
+        self._process, self._reading, self._decoder, self._refusals = process, reading, decoder, refusals
+        if refusals is not None:
+            refusals.notices.started()
         self._lines = Lines()
         self._left: tuple[int, ...] = ()
 
@@ -251,12 +278,18 @@ class _Run:
         try:
             poll.register(self._reading, select.POLLIN)
             poll.register(ended, select.POLLIN)
+            if self._refusals is not None:
+                self._refusals.register(poll)
+            if self._asked is not None:
+                poll.register(self._asked[0], select.POLLIN)
             alone_at = 0.0
             while True:
                 limit_s = max(0.0, alone_at - time.monotonic()) if alone_at else None
                 ready = dict(poll.poll(None if limit_s is None else limit_s * 1000))
                 if self._reading in ready:
                     self._decode(os.read(self._reading, _PIPE_BYTES))
+                elif self._served(poll, ready):
+                    continue
                 elif ended in ready:
                     break
                 if self._decoder.first_end is not None and not alone_at:
@@ -270,6 +303,26 @@ class _Run:
             text = "strace ended in the middle of a line: the recording has a gap"
             raise LabError(text)
         self._decoder.close()
+
+    def _served(self, poll: select.poll, ready: dict[int, int]) -> bool:
+        """Answer whoever waits for an answer; whether somebody did."""
+        if self._refusals is not None and self._refusals.serve(poll, ready, self._read):
+            return True
+        if self._asked is None or self._asked[0] not in ready:
+            return False
+        while self._read(0.0):
+            pass
+        self._asked[1](self._decoder.count)
+        return True
+
+    def _read(self, limit_s: float) -> bool:
+        """Decode what strace tells within this time; whether there was anything."""
+        poll = select.poll()
+        poll.register(self._reading, select.POLLIN)
+        if not poll.poll(limit_s * 1000):
+            return False
+        self._decode(os.read(self._reading, _PIPE_BYTES))
+        return True
 
     def _decode(self, data: bytes) -> None:
         for line in self._lines.feed(data):
