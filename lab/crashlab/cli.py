@@ -37,6 +37,9 @@ CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace.
 """
 
 
+FAULTS = "of kill, power, error, damage, recovery, with parts such as error:EIO; all; default kill,power"
+
+
 class _Parser(argparse.ArgumentParser):
     """An ArgumentParser that leaves with 64 on misuse."""
 
@@ -155,9 +158,7 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--faults", metavar="LIST", help="of kill, power, error, damage, recovery, with parts such as error:EIO; all; default kill,power"
-    )
+    parser.add_argument("--faults", metavar="LIST", help=FAULTS)
     profiles = "file systems of a power loss: ext4, xfs, btrfs, posix, with options such as ext4[data=journal]"
     parser.add_argument("--profile", metavar="LIST", help=f"{profiles}; default ext4,xfs,btrfs")
     parser.add_argument("--budget", choices=("quick", "full", "brief"), help="how much is tried; default quick")
