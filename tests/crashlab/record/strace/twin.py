@@ -36,7 +36,7 @@ def step(descriptors: list[int], call: str, args: Sequence[Any]) -> None:
         getattr(os, call)(a, b)
         return
     if call == "open":
-        descriptors.append(os.open(a, FLAGS[n % len(FLAGS)], 0o600 + m % 64))
+        descriptors.append(os.open(a, FLAGS[n % len(FLAGS)] | os.O_NONBLOCK, 0o600 + m % 64))
     elif call == "nameless":
         descriptors.append(os.open(".", os.O_TMPFILE | os.O_RDWR, 0o640))
     else:
@@ -49,9 +49,14 @@ def step(descriptors: list[int], call: str, args: Sequence[Any]) -> None:
             BY_DESCRIPTOR[call](fd, n, m, descriptors[m % len(descriptors)])
 
 
+def at_once(path: str, flags: int) -> int:
+    """Open without waiting: the name may be a FIFO that nobody reads."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
 def file(a: str, n: int, m: int) -> None:
     """Write through the buffers of a file object."""
-    with open(a, ("w", "a", "r+", "x")[n % 4], encoding="ascii") as opened:
+    with open(a, ("w", "a", "r+", "x")[n % 4], encoding="ascii", opener=at_once) as opened:
         opened.write("t" * m)
 
 
