@@ -1,8 +1,9 @@
 """The kernel's notices of calls: each call that may change a file waits until the lab says what becomes of it.
 
-A seccomp filter of the kind ``SECCOMP_RET_USER_NOTIF`` (seccomp_unotify(2); "go on" came with Linux 5.5, pidfd_getfd(2) with 5.6) stops a process
-before such a call and tells the holder of the filter's descriptor, which answers with "go on", an error, or a result.
-The program's launcher sets the filter up on itself, so that every descendant has it, and hands the descriptor over.
+A seccomp filter of the kind ``SECCOMP_RET_USER_NOTIF`` stops a process before such a call and tells the holder of the
+filter's descriptor, which answers with "go on", an error, or a result: seccomp_unotify(2). "Go on" came with Linux
+5.5, pidfd_getfd(2), for short writes, with 5.6. The program's launcher sets the filter up on itself, so that every
+descendant has it, and hands the descriptor over.
 
 Measured with strace 6.1 on Linux 6.18: strace's stop at the entry of a call comes before the filter, so strace shows
 such calls as ever, with the errno. With ``--seccomp-bpf`` it would not: of two filters the notice wins over the stop.
