@@ -17,7 +17,7 @@ if PLANT == "never":
 elif PLANT == "reads":
     Reads.met = lambda *_: None  # type: ignore[method-assign, assignment, misc]  # the planted fault
 elif PLANT == "untold":
-    Refusals._refused = lambda *_: None  # type: ignore[method-assign, assignment, misc]
+    setattr(Refusals, "_refused", lambda *_: None)  # noqa: B010 - the planted fault
 
 STORE = failing_stores.RIGHT
 PROGRAM = Commands("cd {dir} && echo 1 >state", name="writes")
