@@ -1,9 +1,9 @@
 """Which errors are tried: each errno at each op that may give it, in each mode; and their ids.
 
-``error@7:ENOSPC`` strikes at op 7 of the uncrashed run and lasts until the subject's call has returned;
-``error@7:ENOSPC+once`` strikes one call only. ``error@7:failed-fsync/power@9-3`` is a power loss in the run
-whose barrier at op 7 failed; its numbers are those of that run. ``error@r2:EIO-read`` fails the second read
-of the recovery of the finished run, ``kill@40/error@r2:EIO-read`` that of the state after a kill.
+``error@7:ENOSPC`` strikes at op 7 of the uncrashed run and lasts until the subject's call has returned, of a
+program until it has ended; ``error@7:ENOSPC+once`` strikes one call only. ``error@7:failed-fsync/power@9-3`` is a
+power loss in the run whose barrier at op 7 failed; its numbers are those of that run. ``error@r2:EIO-read`` fails the
+second read of the recovery of the finished run, ``kill@40/error@r2:EIO-read`` that of the state after a kill.
 """
 
 from __future__ import annotations

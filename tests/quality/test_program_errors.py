@@ -91,6 +91,8 @@ def test_a_script_that_starts_anew_where_it_cannot_read_is_found(tmp_path: Path)
     assert report.verdict == "violation", report
     assert any(finding.id.endswith("error@r1:EIO-read") for finding in report.findings), report
     assert any("was acked" in finding.summary for finding in report.findings), report
+    again = replay(RunFolder(Path(report.run)), report.findings[0].id)
+    assert again.verdict == "violation", again
     clean = tried(script("right"), tmp_path, "error:EIO-read")
     assert clean.verdict == "consistent", clean
     assert clean.faults[0].points > 1
@@ -145,9 +147,10 @@ def test_what_cannot_be_refused_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_errors_that_never_strike_are_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is unmeasured by name."""
-    monkeypatch.setenv("PLANT_ERRORS", "never")
+@pytest.mark.parametrize("planted", ["never", "untold"])
+def test_errors_that_never_strike_are_no_pass(planted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are those of which the recording does not tell; each is unmeasured by name."""
+    monkeypatch.setenv("PLANT_ERRORS", planted)
     report = tried("tests.quality.planted_error_faults:PROGRAM", tmp_path, "error:ENOSPC")
     assert report.verdict == "unmeasured", report
     assert "error@1:ENOSPC: the run came to no such call" in report.unmeasured[0].detail

@@ -7,6 +7,7 @@ as failed: its pages are given up, which only a later power loss shows.
 
 Not built: an error that is raised although the change was made; errors of ``stat`` and of ``close`` (no
 local file system was ever seen to give one at close); reads, which are :mod:`crashlab.live.reads`.
+Programs in other languages are put to the same gate by :mod:`crashlab.record.strace.refusing`.
 """
 
 from __future__ import annotations

@@ -124,9 +124,9 @@ def _place(notice: Notice) -> str:
     else:
         number = notice.number(0)
         start, position = (f"{proc}/cwd" if number == _AT_FDCWD else f"{proc}/fd/{number}"), 1
-        flags = (
-            notice.args[2] if notice.name == "openat" else int.from_bytes(notice.memory(notice.args[2], 8), "little")
-        )
+        flags = notice.args[2]
+        if notice.name == "openat2":
+            flags = int.from_bytes(notice.memory(flags, 8), "little")
     if flags & _CHANGES:
         return ""
     text = notice.text(position)

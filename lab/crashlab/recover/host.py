@@ -49,8 +49,8 @@ class Way(TypedDict, total=False):
       by SIGKILL when it makes that call for so many times.
     * ``recovery`` runs one step of the recovery instead, on the tree of a crash state: ``{"tree": form, "step": step,
       "effects": [op, …], "acked": [value, …], "expected": end}``, the effects and the acks being those before it.
-    * ``error`` lets calls fail, as :class:`crashlab.live.errors.ErrorGate` has it; ``expected`` is then the
-      uncrashed end, for the subject's ``check``.
+    * ``error`` lets calls fail, as :class:`crashlab.live.errors.ErrorGate` has it, also with ``traced``;
+      ``expected`` is then the uncrashed end, for the subject's ``check``.
     """
 
     kill: tuple[int, int] | None

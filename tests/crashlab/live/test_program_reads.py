@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from crashlab.live.program_reads import NUMBERS, ProgramReads
 from crashlab.record.strace import notices
 from tests.crashlab.here import needs_notices
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = needs_notices
 

@@ -1,8 +1,9 @@
 """The kernel's notices of calls: each call that may change a file waits until the lab says what becomes of it.
 
-A seccomp filter of the kind ``SECCOMP_RET_USER_NOTIF`` (seccomp_unotify(2); Linux 5.5 for "go on") stops a process
-before such a call and tells the holder of the filter's descriptor, which answers with "go on", an error, or a result.
-The program's launcher sets the filter up on itself, so that every descendant has it, and hands the descriptor over.
+A seccomp filter of the kind ``SECCOMP_RET_USER_NOTIF`` stops a process before such a call and tells the holder of the
+filter's descriptor, which answers with "go on", an error, or a result: seccomp_unotify(2). "Go on" came with Linux
+5.5, pidfd_getfd(2), for short writes, with 5.6. The program's launcher sets the filter up on itself, so that every
+descendant has it, and hands the descriptor over.
 
 Measured with strace 6.1 on Linux 6.18: strace's stop at the entry of a call comes before the filter, so strace shows
 such calls as ever, with the errno. With ``--seccomp-bpf`` it would not: of two filters the notice wins over the stop.
@@ -20,6 +21,7 @@ import ctypes
 import fcntl
 import os
 import platform
+import re
 import socket
 import struct
 import subprocess
@@ -78,6 +80,7 @@ NUMBERS: Numbers = {
 """The calls that may change a file and can be refused."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
+_OLDEST = (5, 6)
 _PIDFD_GETFD = 438
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _GO_ON = 1
@@ -111,6 +114,9 @@ def available() -> str:
     """Why the kernel gives no notices here; "" where it does."""
     if platform.machine() not in _MACHINES:
         return f"calls are refused on {' and '.join(_MACHINES)} only; this machine is {platform.machine()}"
+    release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
+    if release < _OLDEST:
+        return f"calls are refused on Linux {_OLDEST[0]}.{_OLDEST[1]} or newer; this is {platform.release()}"
     argv = [sys.executable, "-I", "-S", "-c", _prepare(NUMBERS) + "notices()"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"the kernel does not let calls be refused here ({done.stderr.strip()})"
