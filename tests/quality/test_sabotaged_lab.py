@@ -30,8 +30,8 @@ KEYED = "tests.quality.planted_lab_faults:KEYED"
 
 
 def demand_a_proved_recording(out: Path) -> None:
-    """The correct store is consistent, and the replay proof holds."""
-    report = explore(STORE, out=out)
+    """The correct store is consistent, and the replay proof holds, without a second recorder's help."""
+    report = explore(STORE, out=out, recorder="python")
     assert report.verdict == "consistent", str(report)
 
 
@@ -92,7 +92,7 @@ def test_a_fault_planted_in_the_servers_is_seen(
 def test_a_dropped_write_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay proof says which file has bytes that no op explains."""
     monkeypatch.setenv("PLANT", "drop writes")
-    report = explore(STORE, out=tmp_path)
+    report = explore(STORE, out=tmp_path, recorder="python")
     [reason] = [reason for reason in report.unmeasured if reason.code == "unseen-writer"]
     assert "value.json" in reason.detail
 
