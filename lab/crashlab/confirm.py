@@ -17,8 +17,6 @@ from crashlab.crash.kill import cut_points
 from crashlab.crash.states import Prefixes
 from crashlab.errors import LabError, UsageError
 from crashlab.record.proof import without_rebuilt
-from crashlab.record.python import Watched
-from crashlab.record.strace.watching import Finished, kill_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +52,10 @@ def calls_at(recording: RawRecording, points: list[tuple[int, int]]) -> dict[int
 
     Cuts inside a write are not among them. Raises UsageError where none can.
     """
+    # Few checks watch from outside, and the others would load the whole recorder.
+    from crashlab.record.python import Watched  # noqa: PLC0415 - see above
+    from crashlab.record.strace.watching import Finished, kill_after  # noqa: PLC0415 - see above
+
     watched = Watched((), (), recording.threads)
     counts = {(pid, name): count for pid, name, count in recording.calls}
     finished = Finished(0, "", watched, origins=recording.origins, first=recording.first, counts=counts)
