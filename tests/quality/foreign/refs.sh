@@ -8,7 +8,7 @@ case $1 in
 write)
   git init --quiet --initial-branch=main
   parent=
-  for number in 1 2 3; do
+  for number in 1 2; do
     blob=$(printf '%s' "$number" | git hash-object -w --stdin)
     tree=$(printf '100644 blob %s\tstate\n' "$blob" | git mktree)
     commit=$(git commit-tree ${parent:+-p $parent} -m "$number" "$tree")
