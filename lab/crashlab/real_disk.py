@@ -34,6 +34,7 @@ from crashlab.errors import LabError
 from crashlab.faults import FaultRequest
 from crashlab.honesty import Honesty
 from crashlab.live.on_disk import BYSTANDER
+from crashlab.record.proof import without_rebuilt
 from crashlab.recover.host import Host
 from crashlab.reference import RECORDED_RUN_FACTOR
 from crashlab.report.model import Control, FaultCount, UnmeasuredReason
@@ -186,7 +187,7 @@ class DiskTrial:
         each = max(IMAGES_PER_PLACE, limit // len(places))
         for position, moment in places[:: max(1, -(-len(places) * each // limit))]:
             for image in images(log, position, seed=run.seed, count=each):
-                tree = _own(visible(disk.tree(image)))
+                tree = without_rebuilt(_own(visible(disk.tree(image))), reference.rebuilt)
                 source.looked_at += 1
                 name = f"disk@{moment.done}-{len(seen) + 1}"
                 state = CrashState(id=name, fault="power", trace=reference.trace, tree=tree, done=moment.done)

@@ -42,7 +42,7 @@ class _Common:
     view: View | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 10.0
-    rebuilt: Sequence[str] = ("*-shm",)
+    rebuilt: Sequence[str] = ("*-shm", "lock.mdb")
     outside: Sequence[str] = ()
     stop_after_acks: int | None = None
 

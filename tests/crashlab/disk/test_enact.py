@@ -158,6 +158,8 @@ OPS: tuple[Any, ...] = (
     *(write("b", 10, b"gone"), (t.MakeDirectory, {"path": "dir/x", "inode": 14})),
     (t.RemoveDirectory, {"path": "dir/x", "inode": 14}),
     (t.MakeSpecial, {"path": "dir/f", "inode": 15, "type": "fifo"}),
+    (t.MakeSymlink, {"path": "dir/l", "inode": 16, "target": "t"}),
+    *((t.Unlink, {"path": "dir/l", "inode": 16}), (t.Unlink, {"path": "dir/f", "inode": 15})),
     (t.SetTimes, {"path": "dir/t", "inode": 13, "mtime_ns": 5_000_000_000}),
     (t.SetAttribute, {"path": "dir/t", "inode": 13, "name": "user.k", "value": b"v"}),
     (t.SetAttribute, {"path": "dir/t", "inode": 13, "name": "user.k", "value": None}),

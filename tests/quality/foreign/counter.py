@@ -139,15 +139,23 @@ class Tiny:
 
 
 class Lmdb:
-    """LMDB as it comes."""
+    """LMDB as it comes. Where the environment is made ``aside``, it gets its name when all of it is on disk."""
 
-    def __init__(self, directory: str) -> None:
-        self.path = directory
+    def __init__(self, directory: str, *, aside: bool) -> None:
+        self.path = f"{directory}/state"
+        if aside and sys.argv[2] == "write":
+            self._made(f"{directory}/new").close()
+            os.sync()
+            os.rename(f"{directory}/new", self.path)
+            os.sync()
 
-    def _open(self) -> lmdb.Environment:
+    def _made(self, path: str) -> lmdb.Environment:
         import lmdb  # noqa: PLC0415 - this store only
 
-        return lmdb.open(self.path, map_size=1 << 20)
+        return lmdb.open(path, map_size=1 << 20)
+
+    def _open(self) -> lmdb.Environment:
+        return self._made(self.path)
 
     def save(self, number: int, text: str) -> None:
         with self._open() as environment, environment.begin(write=True) as transaction:
@@ -190,7 +198,8 @@ STORES: dict[str, Any] = {
     "dbm": Dbm,
     "shelve": Shelf,
     "tinydb": Tiny,
-    "lmdb": Lmdb,
+    "lmdb": lambda directory: Lmdb(directory, aside=True),
+    "lmdb-new": lambda directory: Lmdb(directory, aside=False),
     "atomicwrites": Atomic,
 }
 
