@@ -58,7 +58,7 @@ def pattern_for(trace: t.Trace, concerned: Collection[int]) -> str:
             "Let one durable change, a rename or a record with a checksum, be the moment at which the new state "
             "counts: what comes before it must not count alone, and whatever it needs is synced before it."
         )
-    if _is_log(trace, last.inode):
+    if is_log(trace, last.inode):
         return (
             f"Give each record of {place_path(last.path)} its length and a checksum, fsync after each append, let the "
             "reader ignore a tail that does not match, and cut that tail off before the next append."
@@ -74,7 +74,7 @@ def _is_renamed(trace: t.Trace, inode: int) -> bool:
     return any(isinstance(op, t.Rename) and op.inode == inode for op in trace.ops)
 
 
-def _is_log(trace: t.Trace, inode: int) -> bool:
+def is_log(trace: t.Trace, inode: int) -> bool:
     """Whether the file is only ever appended to, and more than once."""
     changes = [op for op in trace.ops if isinstance(op, (t.Write, t.Truncate, t.Allocate)) and op.inode == inode]
     node = trace.base.nodes.get(inode)

@@ -85,9 +85,7 @@ def j9(profile: Profile) -> bool:
 
 def posix_directory(profile: Profile) -> bool:
     """Fdatasync of a directory promises no name in it; fsync does."""
-    names = [
-        Program().create("n").fsync(data_only=only).ack().contents(profile, "n", done=3) for only in (True, False)
-    ]
+    names = [Program().create("n").fsync(data_only=only).ack().contents(profile, "n", done=3) for only in (True, False)]
     return [None in contents for contents in names] == [True, False]
 
 
