@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from crashlab.crash.power import PowerLoss, Recipe
+    from crashlab.crash.states import CrashState
 
 
 def involved(states: Iterable[tuple[PowerLoss, Recipe]]) -> set[int]:
@@ -43,6 +44,12 @@ def _differing(running: Tree, crashed: Tree) -> Iterator[int]:
 
 def _seen_in(file: File) -> tuple[object, ...]:
     return file.content, file.mode, file.attributes
+
+
+def pattern_at(state: CrashState) -> str:
+    """The protocol for the files that one power loss shows otherwise than the running system did."""
+    running = Prefixes(state.trace).tree(state.last_op)
+    return pattern_for(state.trace, set(_differing(running, state.tree)))
 
 
 def pattern_for(trace: t.Trace, concerned: Collection[int]) -> str:
