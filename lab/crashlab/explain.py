@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.crash.states import prefixes_of
 from crashlab.explain_damage import why_damaged
+from crashlab.protocols import is_log
+from crashlab.tree import File
 
 if TYPE_CHECKING:
     from crashlab.crash.states import CrashState
@@ -120,7 +123,7 @@ def _half_done(state: CrashState) -> Explanation:
     unfinished = _unfinished_write(state)
     if unfinished is None or _is_temporary(unfinished, state.trace):
         return Explanation("The files that this crash leaves are not a state that recovery knows.")
-    if isinstance(unfinished, t.Write) and unfinished.offset > 0 and state.cut_bytes is not None:
+    if _is_record(unfinished, state):
         return Explanation(
             "The half record was never acked; it must not hide what comes before it.",
             (
@@ -129,14 +132,37 @@ def _half_done(state: CrashState) -> Explanation:
             ),
         )
     name = unfinished.path.rpartition("/")[2]
+    until = f"from op {unfinished.n} to the end of the write"
+    if _is_first(unfinished, state.trace):
+        why = f"{name} is made under its final name: {until} it is there and not whole."
+    else:
+        why = f"{name} is emptied or overwritten in place: {until} it is neither old nor new."
     return Explanation(
-        f"{name} is emptied or overwritten in place: from op {unfinished.n} to the end of the write "
-        "it is neither old nor new.",
+        why,
         (
             f"Write a temporary file in the same directory, fsync it, rename it over {name}, fsync the directory:",
             "a reader then meets the old file or the new one, never a mix.",
         ),
     )
+
+
+def _is_record(op: t.FileOp, state: CrashState) -> bool:
+    """Whether this is a part of a record that is appended: to a log, or cut behind what a file had before."""
+    if not isinstance(op, t.Write):
+        return False
+    before = prefixes_of(state.trace).tree(op.n - 1).nodes[op.inode]
+    appends = isinstance(before, File) and op.offset == before.content.size
+    return appends and (is_log(state.trace, op.inode) or (state.cut_bytes is not None and op.offset > 0))
+
+
+def _is_first(op: t.FileOp, trace: t.Trace) -> bool:
+    """Whether the file is new, and nothing was promised of it before."""
+    for earlier in reversed(trace.ops[: op.n]):
+        if isinstance(earlier, t.Create) and earlier.inode == op.inode:
+            return True
+        if isinstance(earlier, (t.Ack, t.Effect)):
+            return False
+    return False
 
 
 def _is_temporary(op: t.FileOp, trace: t.Trace) -> bool:

@@ -24,6 +24,7 @@ from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
 from crashlab.explain_loss import why_lost
+from crashlab.protocols import pattern_at
 from crashlab.report import model
 from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 SHOWN_OPS = 14
 SAME_IDS = 50
 ABOUT_EFFECTS = ("duplicate-effect", "missing-effect", "needless-unknown")
+ABOUT_FILES = ("torn", "lost", "stuck", "silent-reset", "hole", "diverged")
 
 
 @dataclass
@@ -192,8 +194,11 @@ class Findings:
 
 def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, ...]:
     """What barriers do for a power loss. Where none helps, an effect that went wrong has advice of its own."""
-    if state.fault != "power" or advice is None or (not advice.sets and kind in ABOUT_EFFECTS):
+    if state.fault != "power" or (kind in ABOUT_EFFECTS and (advice is None or not advice.sets)):
         return ()
+    if advice is None:  # of one state alone, or where only a real disk failed, no barrier was tried
+        computed = state.recipe is not None and state.within is None
+        return (pattern_at(state),) if computed and kind in ABOUT_FILES else ()
     return advice.lines()
 
 

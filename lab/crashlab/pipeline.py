@@ -222,7 +222,7 @@ class _Exploration:
         """The same subject on a real disk."""
         from crashlab.real_disk import DiskTrial  # noqa: PLC0415 - few checks want a disk
 
-        trial = DiskTrial(self._host.subject, self._asked, reference, kind)
+        trial = DiskTrial(self._host, self._asked, reference, kind)
         for judgement, answer in trial.judge(self._progress):
             findings.add(judgement, answer, confirmed="real-disk")
         self._outcome.controls.append(trial.control)

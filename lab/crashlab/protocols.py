@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from crashlab.crash.power import PowerLoss, Recipe
+    from crashlab.crash.states import CrashState
 
 
 def involved(states: Iterable[tuple[PowerLoss, Recipe]]) -> set[int]:
@@ -45,6 +46,12 @@ def _seen_in(file: File) -> tuple[object, ...]:
     return file.content, file.mode, file.attributes
 
 
+def pattern_at(state: CrashState) -> str:
+    """The protocol for the files that one power loss shows otherwise than the running system did."""
+    running = Prefixes(state.trace).tree(state.last_op)
+    return pattern_for(state.trace, set(_differing(running, state.tree)))
+
+
 def pattern_for(trace: t.Trace, concerned: Collection[int]) -> str:
     """The protocol that would hold, for the file that was changed in place or appended to."""
     writes = [op for op in trace.ops if isinstance(op, (t.Write, t.Truncate, t.Allocate))]
@@ -58,7 +65,7 @@ def pattern_for(trace: t.Trace, concerned: Collection[int]) -> str:
             "Let one durable change, a rename or a record with a checksum, be the moment at which the new state "
             "counts: what comes before it must not count alone, and whatever it needs is synced before it."
         )
-    if _is_log(trace, last.inode):
+    if is_log(trace, last.inode):
         return (
             f"Give each record of {place_path(last.path)} its length and a checksum, fsync after each append, let the "
             "reader ignore a tail that does not match, and cut that tail off before the next append."
@@ -74,7 +81,7 @@ def _is_renamed(trace: t.Trace, inode: int) -> bool:
     return any(isinstance(op, t.Rename) and op.inode == inode for op in trace.ops)
 
 
-def _is_log(trace: t.Trace, inode: int) -> bool:
+def is_log(trace: t.Trace, inode: int) -> bool:
     """Whether the file is only ever appended to, and more than once."""
     changes = [op for op in trace.ops if isinstance(op, (t.Write, t.Truncate, t.Allocate)) and op.inode == inode]
     node = trace.base.nodes.get(inode)

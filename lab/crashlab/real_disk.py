@@ -7,6 +7,10 @@ tree must also be one that the model allows. If it is not, the model is wrong he
 
 Runs take turns: as it comes, with writes of file data held back as by a slow disk, and again. The
 recovery meets the tree at the recorded path, copied out of the image, not on the image itself.
+
+A program that was watched from outside is not run there: nobody could mark each of its ops in time. What it
+was seen to do is done again on the disk, op by op (:mod:`crashlab.disk.enact`), and its own recovery
+meets the images. What is not real then is the time that passes between its ops.
 """
 
 from __future__ import annotations
@@ -24,12 +28,13 @@ from crashlab.crash.profiles import parse_profile
 from crashlab.crash.states import CrashState
 from crashlab.disk import kernel
 from crashlab.disk.disk import RealDisk
-from crashlab.disk.enact import moments, pages_of, visible
+from crashlab.disk.enact import enact, moments, pages_of, visible
 from crashlab.disk.log import images
 from crashlab.errors import LabError
 from crashlab.faults import FaultRequest
 from crashlab.honesty import Honesty
 from crashlab.live.on_disk import BYSTANDER
+from crashlab.record.proof import without_rebuilt
 from crashlab.recover.host import Host
 from crashlab.reference import RECORDED_RUN_FACTOR
 from crashlab.report.model import Control, FaultCount, UnmeasuredReason
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from crashlab.judge import Judgement
     from crashlab.observation import Answer
     from crashlab.settings import Asked
+    from crashlab.tree import Tree
 
 _DIFFERENCES = 4
 IMAGES_PER_PLACE = 2
@@ -91,12 +97,15 @@ class DiskTrial:
     Raises UsageError where this machine cannot do it, LabError where a disk fails us.
     """
 
-    def __init__(self, subject: dict[str, object], asked: Asked, reference: Reference, kind: str) -> None:
-        self._subject, self._asked, self._reference, self._kind = subject, asked, reference, kind
+    def __init__(self, first: Host, asked: Asked, reference: Reference, kind: str) -> None:
+        self._first, self._asked, self._reference, self._kind = first, asked, reference, kind
         self.rounds: list[Round] = []
         self.images = self.distinct = self.points = 0
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
+        if first.traced is not None:
+            text = "what the program was seen to do was done again there op by op; the program itself ran elsewhere."
+            self.notes.append(f"{kind} disk: {text}")
 
     def judge(self, progress: Callable[[str, int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Run, cut the power at every moment, recover and judge each distinct tree; the violations.
@@ -107,21 +116,25 @@ class DiskTrial:
         with RealDisk(self._kind) as disk:  # before the lab's own processes: they must see its mounts
             for number, run in enumerate(RUNS):
                 progress(f"{self._kind} disk", number, len(RUNS))
+                if self._first.traced is not None:
+                    yield from self._judged(disk, self._first, self._done_again(disk, run), run, seen)
+                    continue
                 disk.renew()
-                with Host(self._subject, jobs=self._asked.jobs) as host:
-                    yield from self._one_run(disk, host, run, seen)
+                with Host(self._first.subject, jobs=self._asked.jobs) as host:
+                    reference = self._recorded(disk, host, run)
+                    if reference is not None:
+                        host.prepare(reference.trace, expected=reference.end)
+                        yield from self._judged(disk, host, reference, run, seen)
 
-    def _one_run(self, disk: RealDisk, host: Host, run: Run, seen: set[str]) -> Iterator[tuple[Judgement, Answer]]:
-        reference = self._recorded(disk, host, run)
-        if reference is None:
-            return
+    def _judged(
+        self, disk: RealDisk, host: Host, reference: Reference, run: Run, seen: set[str]
+    ) -> Iterator[tuple[Judgement, Answer]]:
         source = self._imaged(disk, reference, run, seen)
         self.images += source.looked_at
         self.points += source.moments
         self.distinct += len(source.found)
         for text in source.outside[:1]:
             self._doubt("real-disk-disagrees", f"{self._kind}: {text}", "Please report this: the model is wrong here.")
-        host.prepare(reference.trace, expected=reference.end)
         kind = Losses(reference.trace, [parse_profile(self._kind)], rebuilt=reference.rebuilt)
         named = Losses(reference.trace, self._asked.named_profiles, rebuilt=reference.rebuilt)
         honesty = Honesty(reference.trace, kill_states(reference.trace), kind)
@@ -133,6 +146,11 @@ class DiskTrial:
         # A later run looks only at what no earlier one showed: that none of this recovered says nothing.
         self.unmeasured += [reason for reason in tried.unmeasured if reason.code != "never-recovered"]
         self.notes += tried.notes
+
+    def _done_again(self, disk: RealDisk, run: Run) -> Reference:
+        """The recorded ops once more, on the disk, each between its marks."""
+        enact(disk, self._reference.trace, seed=self._asked.seed * 1000 + run.seed, held=run.held)
+        return self._reference
 
     def _recorded(self, disk: RealDisk, host: Host, run: Run) -> Reference | None:
         """The workload once more, on the disk. None where this run is another one than the first."""
@@ -169,7 +187,7 @@ class DiskTrial:
         each = max(IMAGES_PER_PLACE, limit // len(places))
         for position, moment in places[:: max(1, -(-len(places) * each // limit))]:
             for image in images(log, position, seed=run.seed, count=each):
-                tree = visible(disk.tree(image)).without(BYSTANDER)
+                tree = without_rebuilt(_own(visible(disk.tree(image))), reference.rebuilt)
                 source.looked_at += 1
                 name = f"disk@{moment.done}-{len(seen) + 1}"
                 state = CrashState(id=name, fault="power", trace=reference.trace, tree=tree, done=moment.done)
@@ -210,6 +228,13 @@ class DiskTrial:
         wrong = [reason for reason in self.unmeasured if reason.code == "real-disk-disagrees"]
         detail = f"{self.images:,} images of a real {self._kind} disk, {self.distinct:,} states"
         return Control(control="real-disk", passed=bool(self.images) and not wrong, detail=detail)
+
+
+def _own(tree: Tree) -> Tree:
+    """The tree without the strangers' files, which the subject never meets."""
+    for path in [path for path, _, _ in tree.walk() if path.rpartition("/")[2] == BYSTANDER]:
+        tree = tree.without(path)
+    return tree
 
 
 def _named(losses: Losses, state: CrashState) -> CrashState:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from crashlab.errors import UsageError
+from crashlab.record.proof import REBUILT
 
 View = Callable[[Any], Any]
 _LARGE_TEXT = "".join(f"line {number:04d} of a value that spans several pages\n" for number in range(400))
@@ -42,7 +43,7 @@ class _Common:
     view: View | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 10.0
-    rebuilt: Sequence[str] = ("*-shm",)
+    rebuilt: Sequence[str] = REBUILT
     outside: Sequence[str] = ()
     stop_after_acks: int | None = None
 

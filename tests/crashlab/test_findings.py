@@ -150,7 +150,8 @@ def test_the_matrix_leaves_unjudged_states_blank() -> None:
 @pytest.mark.parametrize(
     ("judgement", "words"),
     [
-        (violation("kill@3", "lost"), "in place"),
+        (violation("kill@3", "lost"), "under its final name"),
+        (violation("kill@6+4096", "lost"), "overwritten in place"),
         (violation("kill@9", "duplicate-effect"), "about to run"),
         (violation("kill@9", "needless-unknown"), "tell whether"),
         (violation("kill@9", "stuck", step="second"), "spoils the next save"),
@@ -177,6 +178,27 @@ def test_a_cut_append_is_explained_as_a_half_record() -> None:
     state = state_of(trace, "kill@4+4085")
     judgement = Judgement(state=state, verdict="violation", problems=(Problem(kind="lost", summary=""),))
     assert "half record" in explain(judgement).why
+
+
+@pytest.mark.parametrize(("state_id", "name"), [("kill@2+4096", "first"), ("kill@4+2189", "second"), ("kill@5", "")])
+def test_a_log_is_appended_to_and_not_overwritten(state_id: str, name: str) -> None:
+    """Nor is its first record, at byte 0; nor one that takes two writes, between these."""
+    appended = write("log", 10, bytes(6000), 6003), write("log", 10, bytes(6000), 12_003)
+    trace = trace_of(create("log", 10), write("log", 10, bytes(6003)), ack(), *appended)
+    explanation = explain(_stuck(trace, state_id))
+    assert "half record" in explanation.why, name
+    assert "rename" not in " ".join(explanation.advice)
+
+
+def test_a_write_inside_of_a_file_is_no_append() -> None:
+    """Cut too, it is neither old nor new."""
+    trace = trace_of(create("a", 10), write("a", 10, bytes(20_000)), ack(), write("a", 10, bytes(9000), 4096))
+    assert "overwritten in place" in explain(_stuck(trace, "kill@4+4096")).why
+
+
+def _stuck(trace: t.Trace, state_id: str) -> Judgement:
+    problems = (Problem(kind="stuck", summary=""),)
+    return Judgement(state=state_of(trace, state_id), verdict="violation", problems=problems)
 
 
 # --- power loss -----------------------------------------------------------------------------------

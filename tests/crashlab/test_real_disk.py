@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from crashlab import Budget, UsageError, explore, real_disk
+from crashlab import Budget, Commands, UsageError, explore, real_disk
 from tests.crashlab.disk.needs import kinds, left_of, needs
+from tests.crashlab.here import needs_strace
 from tests.crashlab.subjects import DURABLE, SMALL
 
 FEW = Budget(images=120, real_kills=1)
@@ -72,6 +73,25 @@ def test_the_correct_agent_is_clean_on_a_real_disk(kind: str, tmp_path: Path) ->
     )
     assert report.verdict == "consistent", str(report)
     assert report.faults[1].judged > 20
+
+
+@needs_strace
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("sync", "verdict"), [("", "violation"), ("sync -f {dir}; ", "consistent")])
+def test_a_program_meets_a_real_disk_too(kind: str, sync: str, verdict: str, tmp_path: Path) -> None:
+    """What it was seen to do is done again there, op by op; its own recovery meets the images."""
+    start = f'echo one > {{dir}}/new; mv {{dir}}/new {{dir}}/value; {sync}echo ack 1 >> "$CRASHLAB_EVENTS"'
+    check = 'if grep -q ack "$CRASHLAB_EVENTS"; then grep -sq one {dir}/value || exit 1; fi'
+    subject = Commands(start, ["true"], view=["true"], check=check, name="value")
+    report = explore(subject, faults="power", profile=kind, disk=kind, out=tmp_path, budget=FEW)
+    assert report.verdict == verdict, str(report)
+    assert not report.unmeasured
+    computed, real = report.faults
+    assert real.states > 20
+    assert (computed.violation > 0) == (real.violation > 0)
+    assert any(finding.confirmed == "real-disk" for finding in report.findings) == (real.violation > 0)
+    assert any("done again there op by op" in note for note in report.notes)
+    assert not left_of(os.getpid())
 
 
 @needs("ext4")

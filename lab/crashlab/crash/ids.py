@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from crashlab.crash.states import CrashState, no_such_op, prefixes_of
 from crashlab.errors import UsageError
+from crashlab.record.proof import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ _POWER = re.compile(r"power@(?P<done>\d+)(?:-[^/]+)?")
 
 
 def state_of(
-    trace: t.Trace, state_id: str, *, profile: str | None = None, rebuilt: Sequence[str] = ("*-shm",)
+    trace: t.Trace, state_id: str, *, profile: str | None = None, rebuilt: Sequence[str] = REBUILT
 ) -> CrashState:
     """Follow the recipe ``state_id``. Raises UsageError where it is none, or not one of this trace.
 

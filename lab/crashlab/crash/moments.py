@@ -253,14 +253,15 @@ def _see(seen: Seen, history: History, position: int) -> None:
 
 def _forced(profile: Profile, seen: Seen, barrier: Barrier) -> int:
     assert barrier.inode is not None
-    if barrier.directory:  # of fdatasync on a directory nothing is known: it promises no entries
-        rule = profile.fdatasync if barrier.data_only else profile.fsync_directory
+    if barrier.directory:
+        forced = profile.directory_forced(data_only=barrier.data_only)
+        rule = profile.fsync_directory if forced else profile.fdatasync
     else:
         rule = profile.fdatasync if barrier.data_only else profile.fsync
     return rule(seen, barrier.inode)
 
 
-def whole_floors(history: History) -> Steps:
+def whole_floors(history: History, profile: Profile) -> Steps:
     """``data=journal``: the last op that is forced, where all micro-ops form one chain."""
     steps, seen = Steps.zero(), Seen()
     for op in history.trace.ops:
@@ -276,7 +277,7 @@ def whole_floors(history: History) -> Steps:
             continue
         if barrier.inode is None:
             steps.raise_to(op.n, op.n)
-        elif barrier.data_only:
+        elif barrier.data_only and not (barrier.directory and profile.directory_forced(data_only=True)):
             steps.raise_to(op.n, seen.resized.get(barrier.inode, 0))
         else:
             steps.raise_to(op.n, max(seen.touched.get(barrier.inode, 0), seen.entries.get(barrier.inode, 0)))
@@ -346,10 +347,12 @@ class EntryFloors:
     def _fsync(self, barrier: Barrier, inode: int | None) -> None:
         assert inode is not None
         n = barrier.op
+        if barrier.directory:
+            if not self._profile.directory_forced(data_only=barrier.data_only):
+                return
+            barrier = replace(barrier, data_only=False)
         if not barrier.data_only and inode in self.attributes:
             self.attributes[inode].raise_to(n, bisect_right(self._history.attributes[inode], n))
-        if barrier.directory and barrier.data_only:
-            return
         if self._profile.names_forced(data_only=barrier.data_only, moved=inode in self._moved):
             self._pinned.setdefault(inode, []).append(n)
             self._durable.setdefault(inode, n)

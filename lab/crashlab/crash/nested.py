@@ -26,6 +26,7 @@ from crashlab.crash.kill import Cut, cut_points
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import CrashState, cut, no_such_op, prefixes_of
 from crashlab.errors import UsageError
+from crashlab.record.proof import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,7 @@ class Recovery:
         ops: Sequence[t.Op],
         *,
         profiles: Sequence[Profile] = (),
-        rebuilt: Sequence[str] = ("*-shm",),
+        rebuilt: Sequence[str] = REBUILT,
         at: Cut = "page",
         **bounds: Any,
     ) -> None:

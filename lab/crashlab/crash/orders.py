@@ -84,7 +84,7 @@ class WholeCuts(Cuts):
 
     def __init__(self, history: History, profile: Profile, rebuilt: Sequence[str]) -> None:
         super().__init__(history, profile, rebuilt)
-        self.floors = whole_floors(history)
+        self.floors = whole_floors(history, profile)
         self.points: list[tuple[int, int | None]] = [(0, None)]
         self._first = [0]
         for op in history.trace.ops:

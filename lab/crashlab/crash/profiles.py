@@ -45,6 +45,13 @@ class MayVanish(Protocol):
         """The rule."""
 
 
+class DirectoryForced(Protocol):
+    """J9."""
+
+    def __call__(self, *, data_only: bool) -> bool:
+        """The rule."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Profile:
     """One file system with its options. ``order`` says what forms a chain; each rule is a field.
@@ -63,6 +70,7 @@ class Profile:
     fsync: Callable[[Seen, int], int] = rules.j4_fsync
     fdatasync: Callable[[Seen, int], int] = rules.j4_fdatasync
     fsync_directory: Callable[[Seen, int], int] = rules.j5_fsync_directory
+    directory_forced: DirectoryForced = rules.j9_as_fsync
     rename_forces: Callable[[int], int] = rules.j6_rename_forces
     synced_write: Callable[[range, int], tuple[range, int]] = rules.j7_pages
     sync_forces: Callable[[int, int], bool] = rules.j8_all
@@ -102,7 +110,13 @@ BTRFS = Profile(
     synced_write=rules.b7_whole_file,
     stays_unwritten=rules.rewriting_mends,
 )
-POSIX = Profile(name="posix", order="entries", cut=rules.f3_cut, sync_forces=rules.f5_new_only)
+POSIX = Profile(
+    name="posix",
+    order="entries",
+    cut=rules.f3_cut,
+    sync_forces=rules.f5_new_only,
+    directory_forced=rules.posix_data_only,
+)
 
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (EXT4, XFS, BTRFS, POSIX)}
 

@@ -13,12 +13,12 @@ that a state costs what its trace has changed, not what lies there.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from crashlab.record import proof
 from crashlab.tree import ROOT_INODE, Directory, File, Node, Special, Symlink, Tree
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MASK = (1 << 128) - 1
 TEMPORARY = "tmp"
-REBUILT = ("*-shm",)
+REBUILT = proof.REBUILT
 
 
 @lru_cache(maxsize=65_536)
@@ -89,8 +89,12 @@ class Shape:
 
 @lru_cache(maxsize=65_536)
 def is_rebuilt(path: str, rebuilt: tuple[str, ...]) -> bool:
-    """Whether the program makes this file anew."""
-    return any(fnmatch.fnmatchcase(path, pattern) for pattern in rebuilt)
+    """Whether the program makes this file anew, by the same globs as in the replay proof.
+
+    >>> is_rebuilt("dir/state/lock.mdb", ("lock.mdb",)), is_rebuilt("dir/state/data.mdb", ("lock.mdb",))
+    (True, False)
+    """
+    return proof.is_rebuilt(path, rebuilt)
 
 
 def survey(nodes: Mapping[int, Node], rebuilt: tuple[str, ...]) -> Shape | None:

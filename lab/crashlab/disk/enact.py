@@ -100,8 +100,8 @@ class Actor:
 
     def do(self, op: t.Op) -> None:
         """One op. Raises OSError as the call does."""
-        if isinstance(op, t.Unlink):  # an op may still reach the file without its name
-            self._descriptor(op)
+        if isinstance(op, t.Unlink) and isinstance(self._tree.nodes[op.inode], File):
+            self._descriptor(op)  # an op may still reach the file without its name
         self._call(op)
         self._tree = self._tree.apply(op)
         if not self._keep_open:

@@ -76,6 +76,19 @@ def j5(profile: Profile) -> bool:
     return program.contents(profile, "b", done=3) == {data(10, 1)}
 
 
+def j9(profile: Profile) -> bool:
+    """Fdatasync of the directory keeps a new name, a rename and a removal, though the file itself has moved."""
+    program = Program(a=10, x=10).create("n").rename("a", "b").unlink("x").fsync(data_only=True).ack()
+    found = [program.contents(profile, name, done=5) for name in ("n", "b", "x")]
+    return found == [{b""}, {data(10, 1)}, {None}]
+
+
+def posix_directory(profile: Profile) -> bool:
+    """Fdatasync of a directory promises no name in it; fsync does."""
+    names = [Program().create("n").fsync(data_only=only).ack().contents(profile, "n", done=3) for only in (True, False)]
+    return [None in contents for contents in names] == [True, False]
+
+
 def j6(profile: Profile) -> bool:
     """A rename that has returned may be lost."""
     return data(10, 1) in RENAMED_ACKED.contents(profile, "ck", done=4)
@@ -279,6 +292,11 @@ RULES: dict[str, tuple[Fact, Profile, Profile]] = {
     "J4 fdatasync": (j4_fdatasync, EXT4, replace(EXT4, fdatasync=rules.j4_fsync)),
     "J4 fdatasync nothing": (j4_fdatasync, EXT4, replace(EXT4, fdatasync=lambda _seen, _inode: 0)),
     "J5": (j5, EXT4, replace(EXT4, fsync_directory=rules.j4_fsync)),
+    **{
+        f"J9 {each}": (j9, each, replace(each, directory_forced=rules.posix_data_only))
+        for each in (EXT4, XFS, BTRFS, parse_profile("ext4[data=journal]"))
+    },
+    "J9 posix": (posix_directory, POSIX, replace(POSIX, directory_forced=rules.j9_as_fsync)),
     "J6": (j6, EXT4, replace(EXT4, rename_forces=lambda position: position)),
     "J6 xfs": (j6, XFS, replace(XFS, rename_forces=lambda position: position)),
     "J7": (j7, EXT4, replace(EXT4, synced_write=rules.b7_whole_file)),

@@ -9,6 +9,7 @@ from crashlab import trace as t
 from crashlab.crash import shapes
 from crashlab.crash.orders import cuts_of
 from crashlab.crash.profiles import parse_profile
+from crashlab.record.proof import without_rebuilt
 from crashlab.tree import Directory, File, Node, Tree
 from tests.crashlab.crash.power_traces import PROGRAMS, Program
 
@@ -61,6 +62,16 @@ def test_hanging_walks_directories_and_sees_loops() -> None:
         2: ["d/x", "d/y", "e/x", "e/y"],
     }
     assert shapes.hang([("d", True, 1)], NODES, {1: [("loop", 3)]}, ()) is None
+
+
+@pytest.mark.parametrize("glob", ["lock.mdb", "state/lock.mdb", "*.mdb"])
+def test_a_rebuilt_file_is_known_by_its_name_or_its_path(glob: str) -> None:
+    """As in the replay proof: what one of them leaves out, the other must not show."""
+    tree = Tree({0: Directory({"dir": 1}), 1: Directory({"state": 2}), 2: Directory({"lock.mdb": 3}), 3: File()})
+    names = shapes.hang([("dir", True, 1)], tree.nodes, {}, (glob,))
+    assert names is not None
+    assert 3 not in names[0]
+    assert without_rebuilt(tree, (glob,)).node("dir/state/lock.mdb") is None
 
 
 def test_what_is_hidden_has_a_name_all_the_same() -> None:

@@ -100,6 +100,29 @@ def test_with_an_fsync_before_the_rename_the_file_is_old_or_new(kind: str) -> No
     assert contents(verdict) == {OLD, NEW}
 
 
+@pytest.mark.parametrize("kind", kinds("ext4", "xfs", "btrfs"))
+def test_fdatasync_of_a_directory_keeps_its_names(kind: str) -> None:
+    """J9: SQLite relies on it. The same trace without it is the negative control."""
+    made = create("new", 50), write("new", 50, OLD), (t.Fsync, {"path": "dir/new", "inode": 50})
+    named = *made, (t.Rename, {"path": "dir/new", "to": "dir/ck", "inode": 50})
+    gone = *named, (t.Fsync, {"path": "dir", "inode": 1}), (t.Unlink, {"path": "dir/ck", "inode": 50})
+    barrier = t.Fsync, {"path": "dir", "inode": 1, "data_only": True}
+    with RealDisk(kind) as disk:
+        for ops, there in ((named, True), (gone, False)):
+            late = [_shows(disk, trace_of(*ops, *end), seed) for end in ([barrier], []) for seed in range(4)]
+            assert set().union(*late[:4]) == {there}
+            assert set().union(*late[4:]) == {True, False}, "without the barrier the name may be as before"
+
+
+def _shows(disk: RealDisk, trace: t.Trace, seed: int) -> set[bool]:
+    """Whether the name is there in images behind the last op."""
+    seen = enact(disk, trace, seed=seed, actions=NOTHING)
+    verdict = judge(disk, seen, seed=seed, per_moment=8)
+    assert verdict.outside == []
+    late = {digest for moment, digest in verdict.judged if moment.done == len(trace.ops)}
+    return {verdict.trees[digest].node("dir/ck") is not None for digest in late}
+
+
 @needs("ext4")
 def test_an_image_that_the_model_does_not_allow_is_told() -> None:
     """Sabotage: the trace that is judged claims a barrier that the enacted one never had."""
@@ -135,6 +158,8 @@ OPS: tuple[Any, ...] = (
     *(write("b", 10, b"gone"), (t.MakeDirectory, {"path": "dir/x", "inode": 14})),
     (t.RemoveDirectory, {"path": "dir/x", "inode": 14}),
     (t.MakeSpecial, {"path": "dir/f", "inode": 15, "type": "fifo"}),
+    (t.MakeSymlink, {"path": "dir/l", "inode": 16, "target": "t"}),
+    *((t.Unlink, {"path": "dir/l", "inode": 16}), (t.Unlink, {"path": "dir/f", "inode": 15})),
     (t.SetTimes, {"path": "dir/t", "inode": 13, "mtime_ns": 5_000_000_000}),
     (t.SetAttribute, {"path": "dir/t", "inode": 13, "name": "user.k", "value": b"v"}),
     (t.SetAttribute, {"path": "dir/t", "inode": 13, "name": "user.k", "value": None}),

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
         if (ftruncate(file, SIZE) < 0) fail(path);
         char *state = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         if (state == MAP_FAILED) fail(path);
-        for (char number = 1; number <= 3; number++) {
+        for (char number = 1; number <= 2; number++) {
             memset(state, number, SIZE);
             if (msync(state, SIZE, MS_SYNC) < 0) fail("msync");
             FILE *events = fopen(getenv("CRASHLAB_EVENTS"), "a");

@@ -4,7 +4,7 @@ const [action, directory] = process.argv.slice(2);
 const path = `${directory}/state.json`;
 
 if (action === "write") {
-  for (const number of [1, 2, 3]) {
+  for (const number of [1, 2]) {
     fs.writeFileSync(`${path}.tmp`, JSON.stringify({ number, text: "x".repeat(5000 * number) }));
     fs.renameSync(`${path}.tmp`, path);
     fs.appendFileSync(process.env.CRASHLAB_EVENTS, `ack ${number}\n`);
