@@ -66,9 +66,20 @@ def run(options: argparse.Namespace) -> int:
         check=options.check,
         stop_after_acks=options.stop_after_acks,
         timeout_s=options.timeout_s,
-        name=os.path.basename(options.start[0].split()[0]),
+        name=_name_of(options.start),
     )
     return _check_all([subject], options)
+
+
+def _name_of(start: Sequence[str]) -> str:
+    """What a program is called: the script that an interpreter runs, or else the command.
+
+    >>> _name_of(["node agent.js write {dir}"]), _name_of(["python", "-m", "agent"]), _name_of(["/bin/agent", "run"])
+    ('agent.js', 'python', 'agent')
+    """
+    words = start[0].split() if len(start) == 1 else start
+    script = next((word for word in words[1:2] if os.path.splitext(word)[1]), words[0])
+    return os.path.basename(script)
 
 
 def demo(options: argparse.Namespace) -> int:

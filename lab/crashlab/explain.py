@@ -77,7 +77,14 @@ def explain(judgement: Judgement) -> Explanation:
         return _BY_KIND[kind]
     if kind in ("torn", "lost", "stuck", "silent-reset", "hole"):
         return _half_done(state)
-    return Explanation("After this crash the resumed run goes another way than the uncrashed one.")
+    advice = (
+        "Let resume go on to the same end. Where it only loads what is there, or may rightly end otherwise,",
+        "say what must hold instead: check=…, or --check of crashlab run.",
+    )
+    compared = bool(judgement.problems[0].expected)  # else a check has said what must hold
+    return Explanation(
+        "After this crash the resumed run goes another way than the uncrashed one.", advice if compared else ()
+    )
 
 
 def _duplicate(state: CrashState) -> Explanation:

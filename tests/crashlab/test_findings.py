@@ -172,6 +172,14 @@ def test_the_advice_on_a_duplicate_names_the_op_of_the_effect() -> None:
     assert "before op 8" in explain(violation("kill@9", "duplicate-effect")).advice[0]
 
 
+@pytest.mark.parametrize(("expected", "advised"), [(("done",), True), ((), False)])
+def test_where_only_the_end_was_compared_a_check_is_advised(expected: tuple[str, ...], *, advised: bool) -> None:
+    """A resume that only loads cannot reach the same end; where a check spoke, it has said what must hold."""
+    problem = Problem(kind="diverged", summary="", expected=expected)
+    judgement = Judgement(state=state_of(TRACE, "kill@9"), verdict="violation", problems=(problem,))
+    assert ("--check" in " ".join(explain(judgement).advice)) == advised
+
+
 def test_a_cut_append_is_explained_as_a_half_record() -> None:
     """An append that is cut must not hide what is before it."""
     trace = trace_of(create("log", 10), write("log", 10, b"x" * 11), ack(), write("log", 10, bytes(9000), 11))
