@@ -30,8 +30,8 @@ from crashlab.barriers import (
 )
 from crashlab.crash.membership import within
 from crashlab.crash.power import BOUND, PowerLoss, Recipe
-from crashlab.crash.shapes import REBUILT
 from crashlab.protocols import involved, pattern_for
+from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -18,10 +18,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from crashlab.errors import UsageError
-from crashlab.record.proof import REBUILT
 
 View = Callable[[Any], Any]
 _LARGE_TEXT = "".join(f"line {number:04d} of a value that spans several pages\n" for number in range(400))
+
+REBUILT = ("*-shm", "lock.mdb")
+"""Of SQLite and of LMDB: who opens first makes them anew. Cited: sqlite.org/wal.html; lmdb.h on its lock file."""
 
 DEFAULT_VALUES: tuple[Any, ...] = ({"n": 1}, {"n": 2, "text": _LARGE_TEXT}, {"n": 3}, {})
 """What a Store saves unless told otherwise: small, large (20 KB, several pages), small, empty."""

@@ -24,9 +24,9 @@ from crashlab import trace as t
 from crashlab.content import BLOCK_BYTES
 from crashlab.crash import formats
 from crashlab.crash.damage import KINDS, OF_AGE, Damage, apply, damaged, encoded, file_at
-from crashlab.crash.shapes import REBUILT, is_rebuilt
+from crashlab.crash.shapes import is_rebuilt
 from crashlab.crash.states import prefixes_of
-from crashlab.subject import PROGRAMS
+from crashlab.subject import PROGRAMS, REBUILT
 from crashlab.tree import File
 
 if TYPE_CHECKING:

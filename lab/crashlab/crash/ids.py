@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from crashlab.crash.states import CrashState, no_such_op, prefixes_of
 from crashlab.errors import UsageError
-from crashlab.record.proof import REBUILT
+from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from crashlab.crash import recipes
 from crashlab.crash.marks import Mark, implied, marks_of
 from crashlab.crash.membership import fitting, ways, within
 from crashlab.crash.power import BOUND, Counts, PowerLoss, Recipe
-from crashlab.crash.shapes import REBUILT
 from crashlab.crash.states import CrashState
 from crashlab.errors import UsageError
+from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -20,6 +20,7 @@ from crashlab.crash.entries import EntryCuts
 from crashlab.crash.moments import Moment, moment_after
 from crashlab.crash.orders import cuts_of
 from crashlab.crash.profiles import Profile, parse_profile
+from crashlab.subject import REBUILT
 from crashlab.tree import ROOT_INODE, Directory, File, Node, Tree
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def contains(
     tree: Tree,
     profile: Profile | str,
     *,
-    rebuilt: Sequence[str] = shapes.REBUILT,
+    rebuilt: Sequence[str] = REBUILT,
 ) -> bool:
     """Whether power lost at ``moment`` may leave ``tree``.
 

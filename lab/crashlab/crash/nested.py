@@ -26,7 +26,7 @@ from crashlab.crash.kill import Cut, cut_points
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import CrashState, cut, no_such_op, prefixes_of
 from crashlab.errors import UsageError
-from crashlab.record.proof import REBUILT
+from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,6 +17,7 @@ from crashlab.crash.kill import cut_points
 from crashlab.crash.micro import History
 from crashlab.crash.moments import Moment, journal_floors, whole_floors
 from crashlab.crash.states import cut as cut_write
+from crashlab.subject import REBUILT
 from crashlab.tree import File, Node
 
 if TYPE_CHECKING:
@@ -132,6 +133,6 @@ class WholeCuts(Cuts):
 KINDS: dict[str, type[Cuts]] = {"journal": JournalCuts, "whole": WholeCuts, "entries": EntryCuts}
 
 
-def cuts_of(trace: t.Trace, profile: Profile, *, rebuilt: Sequence[str] = shapes.REBUILT) -> Cuts:
+def cuts_of(trace: t.Trace, profile: Profile, *, rebuilt: Sequence[str] = REBUILT) -> Cuts:
     """The cuts of a trace under a profile."""
     return KINDS[profile.order](History.of(trace), profile, rebuilt)

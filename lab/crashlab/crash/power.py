@@ -22,6 +22,7 @@ from crashlab.crash import shapes
 from crashlab.crash.cuts import CACHED
 from crashlab.crash.moments import Moment, moment_after, moments_of
 from crashlab.crash.orders import cuts_of
+from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -75,7 +76,7 @@ class PowerLoss:
         *,
         bound: int = BOUND,
         seed: int = 0,
-        rebuilt: Sequence[str] = shapes.REBUILT,
+        rebuilt: Sequence[str] = REBUILT,
         sample: int | None = None,
         edges: bool = False,
         since: int = 0,

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 MASK = (1 << 128) - 1
 TEMPORARY = "tmp"
-REBUILT = proof.REBUILT
 
 
 @lru_cache(maxsize=65_536)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from crashlab.trace import Trace
     from crashlab.tree import Tree
 
-REBUILT = ("*-shm", "lock.mdb")
-"""Of SQLite and of LMDB: who opens first makes them anew. Cited: sqlite.org/wal.html; lmdb.h on its lock file."""
-
 
 def replay_proof(trace: Trace, last: Tree, rebuilt: Sequence[str]) -> tuple[str, ...]:
     """One line per path that the replayed trace and the real ``last`` tree do not agree on; empty is proven.
