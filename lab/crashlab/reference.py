@@ -338,7 +338,9 @@ def _notes(recording: RawRecording, description: dict[str, Any]) -> tuple[str, .
         notes.append(f"the run ended by itself before its {description['stop_after_acks']} acks (stop_after_acks).")
     acks = sum(isinstance(op, t.Ack) for op in recording.ops)
     if acks and description["kind"] in PROGRAMS and not description["has_check"]:
-        notes.append(f"{acks} acks were told and not checked, only the end was: give check=… or --check to compare them.")
+        notes.append(
+            f"{acks} acks were told and not checked, only the end was: give check=… or --check to compare them."
+        )
     if recording.left:
         notes.append(f"the uncrashed run left processes running, which were ended: {', '.join(recording.left[:3])}")
     return tuple(notes)

@@ -171,6 +171,18 @@ def test_a_kill_that_strace_cannot_do_is_refused(run: Any) -> None:
         kill_after(run(SAVES).finished, 99)
 
 
+def test_a_call_that_a_child_makes_too_is_not_where_a_real_kill_falls(run: Any) -> None:
+    """strace counts in each process by itself: the child would die as well, and the program see that."""
+    child = "import subprocess; subprocess.run(['sh', '-c', 'exit 0'], check=True); os.mkdir('late')"
+    whole = run(f"os.mkdir('early'); {child}").prove()
+    assert [op.KIND for op in whole.trace.ops] == ["mkdir", "mkdir"]
+    assert kill_after(whole.finished, 1) == ("mkdir", 2)
+    killed = run(f"os.mkdir('early'); {child}", kill=("mkdir", 2)).prove()
+    assert killed.finished.signal == "SIGKILL"
+    with pytest.raises(UsageError, match="exit_group number 1, which another process makes too"):
+        kill_after(whole.finished, 2)
+
+
 def test_a_lab_that_fails_leaves_no_process(run: Any) -> None:
     """Whatever is raised while ops are told, program, children and strace are gone when it comes out."""
     before = set(directory_of_processes())
