@@ -127,8 +127,9 @@ def test_a_naive_agent_is_found(name: str, variant: str, kinds: set[str], tmp_pa
     assert kinds <= {finding.kind for finding in report.findings}, str(report)
 
 
-def test_the_correct_agent_stands_every_error_at_every_op(tmp_path: Path) -> None:
+@pytest.mark.parametrize("faults", ["error:short-write,error:EIO-read", pytest.param("error", marks=pytest.mark.full)])
+def test_the_correct_agent_stands_every_error_at_every_op(faults: str, tmp_path: Path) -> None:
     """Loud where a save fails, and right after a resume: nothing is violated, nothing unmeasured."""
-    report = explore("longrun.checkpoint.correct:subject", faults="error", budget=LONG, out=tmp_path)
+    report = explore("longrun.checkpoint.correct:subject", faults=faults, budget=LONG, out=tmp_path)
     assert report.verdict == "consistent", str(report)
     assert report.faults[0].judged == report.faults[0].consistent > 100
