@@ -71,8 +71,13 @@ def events_path(root: str) -> str:
 
 
 def environment(events: str) -> dict[str, str]:
-    """The variables of a command."""
-    return {**os.environ, EVENTS: events}
+    """The variables of a command.
+
+    Without those by which coverage.py, where it measures the checking process, would measure the program too:
+    its files would be the program's own, outside of its directory.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    return {**kept, EVENTS: events}
 
 
 class EventsFile:
