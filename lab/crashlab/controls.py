@@ -66,6 +66,8 @@ def real_kills(  # noqa: PLR0913 - all but two by keyword
         deaths = kill_traced_for_real(
             host, calls, timeout_s=timeout_s, progress=lambda done: progress(done, len(calls))
         )
+        if not deaths:
+            return Controlled(notes=("no process was killed for real: in these runs it made its calls otherwise.",))
     wrong = [death for death in deaths if death.difference]
     detail = f"{len(deaths) - len(wrong)} of {len(deaths)} real kills agree"
     reasons = tuple(
