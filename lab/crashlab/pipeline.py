@@ -51,7 +51,7 @@ def explore(
 ) -> model.Report:
     """Try every crash state of ``subject`` and report.
 
-    ``subject`` is a Store, Log or Subject, or the path ``"module:object"`` of one. The options, all by keyword:
+    ``subject`` is a Store, Log, Subject or Commands, or the path ``"module:object"`` of one. The options, by keyword:
 
     * ``faults``: a list such as ``"kill,power"``, which is the default; ``"all"``.
     * ``profile``: the file systems of a power loss, ``"ext4,xfs,btrfs"`` unless said otherwise.
