@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crashlab import __version__
+from crashlab import __version__, context
 from crashlab import trace as t
 from crashlab.report import model
 from crashlab.subject import Commands
@@ -69,7 +69,7 @@ class Outcome:
             findings=tuple(_saved(folder, finding, state) for finding, state in self.found),
             unmeasured=reasons,
             matrix=self.matrix,
-            notes=(*recorded.notes, *self.notes),
+            notes=(*recorded.notes, *self.notes, *(context.current.notes() if verdict != "consistent" else ())),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             seconds=round(seconds, 3),
             run=str(folder.path),

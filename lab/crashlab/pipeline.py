@@ -6,12 +6,11 @@ stay, and per distinct fault the smallest state.
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from crashlab import controls
+from crashlab import context, controls
 from crashlab.crash.damages import Damages
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
@@ -67,7 +66,9 @@ def explore(
     """
     asked = resolve(**options)
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
-        return _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
+        report = _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
+    context.told(report)
+    return report
 
 
 def check(
@@ -78,14 +79,18 @@ def check(
 ) -> model.Report:
     """Like :func:`explore`, but raise Violation or Unmeasured unless all is consistent.
 
-    The message of the error is the whole text report, its first line complete by itself.
+    The message of the error holds the gravest finding, its first line complete by itself; the whole report is
+    on the error, and in the folder that its last line names.
     """
     __tracebackhide__ = True  # pytest shows the finding, not this function
-    report = explore(subject, progress=progress, **options)
+    try:
+        report = explore(subject, progress=progress, **options)
+    except UsageError as error:  # it says all there is to say: where in the lab it was noticed helps nobody
+        raise error.with_traceback(None) from None
     if report.verdict == "violation":
-        first = report.findings[0]
-        text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"
-        raise Violation(text, kind=first.kind, report=report)
+        from crashlab.report.message import message  # noqa: PLC0415 - rich is imported only when something is drawn
+
+        raise Violation(message(report), kind=report.findings[0].kind, report=report)
     if report.verdict == "unmeasured":
         raise Unmeasured(str(report), report=report)
     return report
@@ -97,8 +102,7 @@ def _name(subject: AnySubject | str, host: Host) -> str:
     if isinstance(subject, str):
         module, _, attribute = subject.partition(":")
         return module.rpartition(".")[2] if attribute == "subject" else attribute
-    test = os.environ.get("PYTEST_CURRENT_TEST", "")
-    return test.split("::")[-1].split(" ")[0] or subject.kind.lower()
+    return context.test_id() or subject.kind.lower()
 
 
 class _Exploration:

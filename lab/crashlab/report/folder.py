@@ -206,7 +206,7 @@ class RunFolder:
 
 def _write(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path``: there is the old file, then the new one, and never anything else."""
-    partial = path.with_name(f"~{path.name}")
+    partial = path.with_name(f"~{path.name}-{os.getpid()}")  # two test workers may make the same folder
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o644)
     try:
         rest = memoryview(data)
