@@ -109,7 +109,11 @@ def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str) ->
 
 def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "check", "try every crash of one or more subjects")
-    parser.add_argument("subjects", nargs="+", metavar="MODULE:OBJECT", help="for example myapp.crash:checkpoint")
+    words = "a subject that crashlab.toml declares, or an object such as myapp.crash:checkpoint; default: all declared"
+    parser.add_argument("subjects", nargs="*", metavar="NAME|MODULE:OBJECT", help=words)
+    looked_for = "default: crashlab.toml here or above, up to the repository's root"
+    parser.add_argument("--config", type=Path, metavar="FILE", help=f"the file that declares subjects; {looked_for}")
+    parser.add_argument("--list", action="store_true", help="only name the subjects")
     _add_trial_options(parser)
 
 
@@ -118,7 +122,9 @@ def _add_trial_options(parser: argparse.ArgumentParser) -> None:
     _add_lab_options(parser)
     disks = "also lose power on a real file system: ext4, xfs or btrfs (Linux, root)"
     parser.add_argument("--disk", metavar="KIND", help=disks)
-    parser.add_argument("--redundant", action="store_true", help="also tell which barriers (fsync) change nothing")
+    parser.add_argument(
+        "--redundant", action="store_true", default=None, help="also tell which barriers (fsync) change nothing"
+    )
     parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
     _add_view_options(parser)
 

@@ -16,21 +16,22 @@ import os
 import shutil
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashlab.chosen import Chosen, chosen
 from crashlab.errors import UsageError
 from crashlab.exits import CONSISTENT, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
 from crashlab.progress import Progress, is_terminal
 from crashlab.report.folder import RunFolder
 from crashlab.report.load import dump, load
-from crashlab.settings import resolve
+from crashlab.settings import out_folder, resolve
 from crashlab.side_by_side import Checked, check_side_by_side
 from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from crashlab.report.model import Report
 
@@ -42,16 +43,24 @@ CODES = {"consistent": CONSISTENT, "violation": VIOLATION, "unmeasured": UNMEASU
 
 def check(options: argparse.Namespace) -> int:
     """Check each subject; a failure of one does not keep the others from being tried."""
-    for subject in options.subjects:
-        module, colon, name = subject.partition(":")
-        if not (module and colon and name):
-            text = f"{subject!r} names no subject; write MODULE:OBJECT, for example myapp.crash:checkpoint"
-            raise UsageError(text)
-        if module.endswith(".py"):
-            meant = module.removesuffix(".py").strip("./").replace("/", ".")
-            text = f"{subject!r} names a file; write the module: {meant}:{name}"
-            raise UsageError(text)
-    return _check_all(options.subjects, options)
+    subjects = chosen(options.subjects, options.config)
+    if options.list:
+        return _list(subjects, options)
+    return _check_all(subjects, options)
+
+
+def _list(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
+    """Name the subjects that would be checked."""
+    about = {each.name: "" if each.declared is None else each.declared.about for each in subjects}
+    if options.json:
+        rows = [{"name": name, "about": text} for name, text in about.items()]
+        _print(json.dumps({"schema": "crashlab.subjects/1", "subjects": rows}) + "\n")
+        return CONSISTENT
+    from crashlab.report.page import printable  # noqa: PLC0415 - rich is imported only when something is drawn
+
+    width = max(map(len, about))
+    _print("".join(f"{name.ljust(width)}  {printable(text)}".rstrip() + "\n" for name, text in about.items()))
+    return CONSISTENT
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         timeout_s=options.timeout_s,
         name=_name_of(options.start),
     )
-    return _check_all([subject], options)
+    return _check_all([Chosen(subject=subject)], options)
 
 
 def _name_of(start: Sequence[str]) -> str:
@@ -160,18 +169,19 @@ def replay(options: argparse.Namespace) -> int:
 # --- checking ------------------------------------------------------------------------------------
 
 
-def _check_all(subjects: Sequence[str | Commands], options: argparse.Namespace) -> int:
+def _check_all(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
     reports: list[Report] = []
     codes = [guarded(partial(_check_one, subject, options, reports)) for subject in subjects]
     _show(reports, options)
     return min(codes, key=WORST_FIRST.index)
 
 
-def _check_one(subject: str | Commands, options: argparse.Namespace, reports: list[Report]) -> int:
+def _check_one(each: Chosen, options: argparse.Namespace, reports: list[Report]) -> int:
     explore = importlib.import_module("crashlab.pipeline").explore
-    with Progress(
-        sys.stderr, name=subject if isinstance(subject, str) else subject.name, quiet=options.quiet
-    ) as progress:
+    with (
+        Progress(sys.stderr, name=each.name, quiet=options.quiet) as progress,
+        each.here(options.out) as (subject, out),
+    ):
         report: Report = explore(
             subject,
             faults=options.faults,
@@ -183,7 +193,7 @@ def _check_one(subject: str | Commands, options: argparse.Namespace, reports: li
             only=options.only,
             disk=options.disk,
             redundant=options.redundant,
-            out=options.out,
+            out=out,
             progress=progress,
         )
     reports.append(report)
@@ -244,7 +254,7 @@ def _print(text: str) -> None:
 
 
 def _out(options: argparse.Namespace) -> Path:
-    return Path(options.out or os.environ.get("CRASHLAB_OUT") or ".crashlab")
+    return out_folder(options.out)
 
 
 def _view(options: argparse.Namespace) -> dict[str, Any]:

@@ -99,6 +99,8 @@ def check(
 def _name(subject: AnySubject | str, host: Host) -> str:
     if host.description["name"]:
         return str(host.description["name"])
+    if context.current.subject:
+        return context.current.subject
     if isinstance(subject, str):
         module, _, attribute = subject.partition(":")
         return module.rpartition(".")[2] if attribute == "subject" else attribute

@@ -124,10 +124,13 @@ def resolve(**options: Unpack[Options]) -> Asked:
         hint = f"did you mean {near[0]!r}? " if near else ""
         text = f"unknown argument {name!r}; {hint}Known: {', '.join(Options.__annotations__)}"
         raise UsageError(text)
-    given = context.merged(options)
+    given = context.merged(options, declared())
     profile, policy, recorder = given.get("profile"), given.get("policy"), given.get("recorder")
     only, disk = given.get("only"), given.get("disk")
     requests = parse_faults(given.get("faults"))
+    if policy and not (options.get("policy") or context.current.marker.get("policy")):
+        # A file says once for all its checks what each fault demands, whichever of them a check asks for.
+        policy = {name: each for name, each in policy.items() if name in {request.name for request in requests}}
     for name, each in (policy or {}).items():
         if name not in {request.name for request in requests} or not isinstance(each, Policy):
             text = f"policy for {name!r}: expected a Policy for one of the faults {[str(each) for each in requests]}"
@@ -151,6 +154,21 @@ def resolve(**options: Unpack[Options]) -> Asked:
         redundant=bool(given.get("redundant")),
         out=Path(given.get("out", ".crashlab")),
     )
+
+
+def declared() -> Mapping[str, Any]:
+    """What the ``[defaults]`` of ``crashlab.toml`` say; nothing without one. Raises UsageError for a broken one."""
+    file = context.project_file()
+    if file is None:
+        return {}
+    from crashlab.project import read  # noqa: PLC0415 - few checks have such a file, and it imports this module
+
+    return read(file).defaults
+
+
+def out_folder(given: Path | None) -> Path:
+    """Where runs are kept: as the command line says, or the environment, or ``crashlab.toml``, or ``.crashlab``."""
+    return Path(context.merged({"out": given}, declared()).get("out", ".crashlab"))
 
 
 def _disk(kind: str | None) -> str | None:

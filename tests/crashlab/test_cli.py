@@ -66,7 +66,6 @@ def test_no_command_prints_help_and_is_misuse(capsys: pytest.CaptureFixture[str]
     "arguments",
     [
         ["chekc"],
-        ["check"],
         ["check", "m:good", "--budget", "huge"],
         ["check", "m:good", "--recorder", "dtrace"],
         ["check", "m:good", "--seed", "x"],
@@ -193,10 +192,7 @@ def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         "only": "kill@7",
         "out": Path("runs"),
     }
-    assert {name: value for name, value in seen[1].items() if value is not None} == {
-        "subject": "m:good",
-        "redundant": False,
-    }
+    assert {name: value for name, value in seen[1].items() if value is not None} == {"subject": "m:good"}
 
 
 # --- the stream ------------------------------------------------------------------------------------

@@ -101,8 +101,10 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.
 
 
 def section(text: str, heading: str) -> list[str]:
-    """The lines below ``=== heading ===``."""
-    return re.split(r"^=+ (?!" + heading + " )", text.split(f" {heading} =")[1], flags=re.MULTILINE)[0].splitlines()[1:]
+    """The lines below ``=== heading ===``, without empty ones."""
+    below = text.split(f" {heading} =")[1].splitlines()[1:]
+    end = next(number for number, line in enumerate(below) if line.startswith("===="))
+    return [line for line in below[:end] if line.strip()]
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ class RunFolder:
             ours = out.name == _OUR_DEFAULT and not out.exists()
             path.mkdir(parents=True)  # a process cannot begin two runs of one name in one microsecond
             if ours:  # a project that just tried the lab should not find its runs in its commits
-                _write(out / ".gitignore", b"*\n")
+                _write(out / ".gitignore", b"*\n", f"-{os.getpid()}")  # as another worker of the tests may
         except OSError as error:
             raise _refused(path, error) from error
         return RunFolder(path)
@@ -204,9 +204,12 @@ class RunFolder:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path``: there is the old file, then the new one, and never anything else."""
-    partial = path.with_name(f"~{path.name}-{os.getpid()}")  # two test workers may make the same folder
+def _write(path: Path, data: bytes, own: str = "") -> None:
+    """Put ``data`` at ``path``: there is the old file, then the new one, and never anything else.
+
+    ``own`` keeps two processes apart that write the same file.
+    """
+    partial = path.with_name(f"~{path.name}{own}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o644)
     try:
         rest = memoryview(data)
