@@ -47,7 +47,7 @@ class Chosen:
 
         ``out`` is what the command line says. Raises UsageError where the object cannot be imported.
         """
-        around = dataclasses.replace(context.current, project=self.project and self.project.file)
+        around = dataclasses.replace(context.current, project=None if self.project is None else self.project.file)
         if self.project is None or self.declared is None:
             with context.surrounded(around):
                 yield self.subject, out

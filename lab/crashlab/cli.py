@@ -1,4 +1,4 @@
-"""The command ``crashlab``: check, show, replay, demo.
+"""The command ``crashlab``: check, run, show, replay, demo, doctor, init.
 
 Data goes to stdout, progress and errors to stderr. argparse would leave with 2 on misuse, which here
 means "unmeasured", so its exit is our own. What a command does is in :mod:`crashlab.commands`; this
@@ -94,6 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_show(commands)
     _add_replay(commands)
     _add_demo(commands)
+    _add_doctor(commands)
     return parser
 
 
@@ -160,6 +161,11 @@ def _add_replay(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "demo", "check the naive and the correct agents of longrun side by side")
     _add_lab_options(parser)
+    _add_view_options(parser)
+
+
+def _add_doctor(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "doctor", "say what works on this machine, and what to install")
     _add_view_options(parser)
 
 

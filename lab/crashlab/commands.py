@@ -166,6 +166,21 @@ def replay(options: argparse.Namespace) -> int:
     return CODES[report.verdict]
 
 
+def doctor(options: argparse.Namespace) -> int:
+    """Say what works here; 0 where the core does."""
+    from crashlab import doctor as examined  # noqa: PLC0415 - only this command looks at the machine
+
+    findings = examined.examine()
+    works = examined.works(findings)
+    if options.json:
+        _print(json.dumps(examined.to_json(findings)) + "\n")
+    else:
+        from crashlab.report.examined import render_examined  # noqa: PLC0415 - rich only when something is drawn
+
+        _print(render_examined(findings, works=works, **_view(options)))
+    return CONSISTENT if works else UNMEASURED
+
+
 # --- checking ------------------------------------------------------------------------------------
 
 
