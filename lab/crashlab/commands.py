@@ -193,6 +193,7 @@ def _check_all(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
 
 def _check_one(each: Chosen, options: argparse.Namespace, reports: list[Report]) -> int:
     explore = importlib.import_module("crashlab.pipeline").explore
+    baseline = None if options.baseline is None else os.path.abspath(options.baseline)  # a subject has a folder
     with (
         Progress(sys.stderr, name=each.name, quiet=options.quiet) as progress,
         each.here(options.out) as (subject, out),
@@ -209,6 +210,8 @@ def _check_one(each: Chosen, options: argparse.Namespace, reports: list[Report])
             disk=options.disk,
             redundant=options.redundant,
             out=out,
+            baseline=baseline,
+            accept=options.accept,
             progress=progress,
         )
     reports.append(report)
@@ -229,13 +232,14 @@ def _show(reports: Sequence[Report], options: argparse.Namespace) -> None:
 
 def _only_finding(report: Report, state_id: str) -> Report:
     """The report with one finding: the one at this state, or the one that this state is another case of."""
-    for finding in report.findings:
+    findings = (*report.findings, *(each.finding for each in report.accepted))
+    for finding in findings:
         if finding.id == state_id:
             return dataclasses.replace(report, findings=(finding,))
-    for finding in report.findings:
+    for finding in findings:
         if state_id in finding.same:
             return dataclasses.replace(report, findings=(finding,))
-    ids = [finding.id for finding in report.findings]
+    ids = [finding.id for finding in findings]
     near = difflib.get_close_matches(state_id, ids, n=1)
     hint = f"; did you mean {near[0]!r}" if near else ""
     known = f"it has {', '.join(ids)}" if ids else "it has none"

@@ -74,6 +74,8 @@ class Outcome:
             seconds=round(seconds, 3),
             run=str(folder.path),
         )
+        if asked.baseline is not None:
+            report = asked.baseline.applied(report, whole=asked.only is None)
         folder.finish(report)
         return report
 

@@ -6,6 +6,7 @@ stay, and per distinct fault the smallest state.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -60,13 +61,19 @@ def explore(
     * ``disk`` (``"ext4"``, ``"xfs"``, ``"btrfs"``; Linux, root) loses power on a real file system too.
     * ``redundant`` tells which of the subject's barriers change nothing.
     * ``out`` is the folder for runs, ``.crashlab`` unless said otherwise.
+    * ``baseline`` is the file of accepted findings; ``accept``, a reason, adds those of this check.
 
     ``progress(phase, done, total)`` is called as work goes on. Raises UsageError only; a violation or an
     unmeasured result is in the report.
     """
     asked = resolve(**options)
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
-        report = _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
+        name = _name(subject, host)
+        if asked.baseline is not None:
+            asked = dataclasses.replace(asked, budget=asked.baseline.budget(asked.budget, name))
+        report = _Exploration(host, asked, name, progress or (lambda *_: None)).run()
+    if asked.baseline is not None and asked.baseline.accept:
+        asked.baseline.keep(report)
     context.told(report)
     return report
 

@@ -24,21 +24,18 @@ import dataclasses
 import difflib
 import os
 import re
-import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crashlab.crash.profiles import parse_profiles
 from crashlab.errors import UsageError
 from crashlab.faults import BUILT, parse_faults
 from crashlab.settings import RECORDERS, Options
 from crashlab.subject import BUDGETS, Budget, Commands, Policy
-
-if TYPE_CHECKING:
-    from typing import NoReturn
+from crashlab.toml_file import joined, known_keys, parsed, wrong
 
 Table = Mapping[str, Any]
 
@@ -83,9 +80,9 @@ def read(file: Path) -> Project:
     nothing, with the path of the key and what was probably meant.
     """
     file = Path(os.path.abspath(file))  # not resolved: a link to a file stands in the folder where it is
-    whole = _parsed(file)
+    whole = parsed(file, option="--config")
     try:
-        _known("", whole, ("defaults", "subject"))
+        known_keys("", whole, ("defaults", "subject"))
         defaults = _options("defaults", _table("defaults", whole.get("defaults", {})), file.parent)
         subjects = _table("subject", whole.get("subject", {}))
         declared = {name: _declared(name, each, file.parent) for name, each in subjects.items()}
@@ -96,62 +93,12 @@ def read(file: Path) -> Project:
     return Project(file=file, defaults={**out, **defaults}, subjects=declared)
 
 
-def _parsed(file: Path) -> Table:
-    shown = os.path.relpath(file)
-    try:
-        text = file.read_bytes().decode()
-    except OSError as error:
-        message = f"cannot read {shown}: {error.strerror}; name another file with --config FILE"
-        raise UsageError(message) from error
-    except UnicodeDecodeError as error:
-        message = f"{shown} is not UTF-8, which TOML demands, from byte {error.start} on; save it as UTF-8"
-        raise UsageError(message) from error
-    try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(_broken(shown, text, str(error))) from error
-
-
-def _broken(file: str, text: str, error: str) -> str:
-    """What is wrong where, and the line itself; tomllib tells the place at the end of its message."""
-    what, _, _ = error.partition(" (at ")
-    place = re.search(r"at line (\d+), column (\d+)", error)
-    lines = text.splitlines() or [""]
-    line, column = (int(place[1]), int(place[2])) if place else (len(lines), len(lines[-1]) + 1)
-    shown = lines[line - 1].strip() if line <= len(lines) else ""
-    return f"{file}:{line}:{column}: {what}; mend this line: {shown or '(the end of the file)'}"
-
-
-# --- keys ----------------------------------------------------------------------------------------
-
-
-def _unknown(place: str, name: str, known: Iterable[str]) -> NoReturn:
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    text = f"{_join(place, name)}: unknown; {hint}Known: {', '.join(names)}"
-    raise UsageError(text)
-
-
-def _known(place: str, table: Table, known: Iterable[str]) -> None:
-    names = list(known)
-    for name in table:
-        if name not in names:
-            _unknown(place, name, names)
-
-
-def _join(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
-
-
-def _wrong(place: str, value: Any, expected: str) -> NoReturn:
-    text = f"{place} is {value!r}; expected {expected}"
-    raise UsageError(text)
+# --- what may stand where --------------------------------------------------------------------------
 
 
 def _table(place: str, value: Any) -> Table:
     if not isinstance(value, dict):
-        _wrong(place, value, "a table")
+        wrong(place, value, "a table")
     return value
 
 
@@ -160,7 +107,7 @@ def _one_of(place: str, value: Any, choices: Iterable[Any]) -> Any:
     if value not in names or isinstance(value, bool) != isinstance(names[0], bool):
         near = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        _wrong(place, value, " or ".join(repr(each) for each in names) + hint)
+        wrong(place, value, " or ".join(repr(each) for each in names) + hint)
     return value
 
 
@@ -230,7 +177,7 @@ def _shaped(place: str, table: Table, shapes: Mapping[str, _Shape]) -> None:
     for name, value in table.items():
         expected, fits = shapes[name]
         if not fits(value):
-            _wrong(_join(place, name), value, expected)
+            wrong(joined(place, name), value, expected)
 
 
 def _declared(name: str, value: Any, folder: Path) -> Declared:
@@ -249,7 +196,7 @@ def _declared(name: str, value: Any, folder: Path) -> Declared:
                 f"{place}.{each}: belongs to a program that is given by its commands; here {table['object']!r} says it"
             )
             raise UsageError(text)
-    _known(place, table, ("object", *fields, *OPTIONS) if "object" in table else (*fields, *OPTIONS))
+    known_keys(place, table, ("object", *fields, *OPTIONS) if "object" in table else (*fields, *OPTIONS))
     given = {each: table[each] for each in fields if each in table}
     _shaped(place, given, _FIELDS)
     options = _options(place, {each: table[each] for each in OPTIONS if each in table}, folder)
@@ -257,17 +204,17 @@ def _declared(name: str, value: Any, folder: Path) -> Declared:
         return Declared(name=name, commands=Commands(**{"name": name, **given}), options=options)
     path = table["object"]
     if not (_is_text(path) and re.fullmatch(r"[\w.]+:[\w.]+", path)):
-        _wrong(f"{place}.object", path, 'module:object, as in "myapp.crash:checkpoint"')
+        wrong(f"{place}.object", path, 'module:object, as in "myapp.crash:checkpoint"')
     return Declared(name=name, path=path, fields=given, options=options)
 
 
 def _options(place: str, table: Table, folder: Path) -> Table:
-    _known(place, table, OPTIONS)
+    known_keys(place, table, OPTIONS)
     _shaped(place, table, _OPTIONS)
     options = dict(table)
     for name, parse in (("faults", parse_faults), ("profile", parse_profiles)):
         if name in options:
-            _meant(_join(place, name), parse, options[name])
+            _meant(joined(place, name), parse, options[name])
     if "recorder" in options:
         _one_of(f"{place}.recorder", options["recorder"], RECORDERS)
     if "budget" in options:
@@ -297,24 +244,24 @@ def _budget(place: str, value: Any) -> str | Budget:
     if isinstance(value, str):
         return str(_one_of(place, value, BUDGETS))
     defaults = dataclasses.asdict(Budget())
-    _known(place, value, defaults)
+    known_keys(place, value, defaults)
     for name, each in value.items():
         if name == "cuts":
             _one_of(f"{place}.cuts", each, ("edges", "blocks"))
         elif not (_is_number(each) if name == "time_s" else _is_whole(each)):
-            _wrong(_join(place, name), each, "a number of seconds" if name == "time_s" else "a whole number")
+            wrong(joined(place, name), each, "a number of seconds" if name == "time_s" else "a whole number")
     return Budget(**value)
 
 
 def _policies(place: str, value: Table) -> dict[str, Policy]:
-    _known(place, value, BUILT)
+    known_keys(place, value, BUILT)
     hints = typing.get_type_hints(Policy)
     policies = {}
     for fault, table in value.items():
-        here = _join(place, fault)
-        _known(here, _table(here, table), hints)
+        here = joined(place, fault)
+        known_keys(here, _table(here, table), hints)
         for name, each in table.items():
             kind = typing.get_args(hints[name])[0]
-            _one_of(_join(here, name), each, (True, False) if kind is bool else typing.get_args(kind))
+            _one_of(joined(here, name), each, (True, False) if kind is bool else typing.get_args(kind))
         policies[fault] = Policy(**table)
     return policies

@@ -38,6 +38,8 @@ class Seen:
                 about += f" and {len(report.findings) - 1} more"
         elif report.verdict == "unmeasured":
             about = ", ".join(dict.fromkeys(reason.code for reason in report.unmeasured))
+        if report.accepted:
+            about = ", ".join(part for part in (about, f"{len(report.accepted)} accepted") if part)
         return cls(
             name=report.subject.name,
             verdict=report.verdict,

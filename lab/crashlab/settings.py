@@ -22,6 +22,8 @@ from crashlab.subject import Budget, Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from crashlab.baseline import Baseline
+
 RECORDERS = ("auto", "python", "strace")
 
 
@@ -40,6 +42,7 @@ class Asked:
     disk: str | None = None
     redundant: bool = False
     out: Path = field(default_factory=lambda: Path(".crashlab"))
+    baseline: Baseline | None = None
 
     def asks(self, fault: str) -> bool:
         """Whether this fault was asked for."""
@@ -111,8 +114,10 @@ class Options(TypedDict, total=False):
     recorder: str | None
     only: str | None
     disk: str | None
-    redundant: bool
+    redundant: bool | None
     out: str | os.PathLike[str] | None
+    baseline: str | os.PathLike[str] | None
+    accept: str | None
 
 
 def resolve(**options: Unpack[Options]) -> Asked:
@@ -153,6 +158,7 @@ def resolve(**options: Unpack[Options]) -> Asked:
         disk=_disk(disk),
         redundant=bool(given.get("redundant")),
         out=Path(given.get("out", ".crashlab")),
+        baseline=_baseline(given.get("baseline"), given.get("accept")),
     )
 
 
@@ -169,6 +175,17 @@ def declared() -> Mapping[str, Any]:
 def out_folder(given: Path | None) -> Path:
     """Where runs are kept: as the command line says, or the environment, or ``crashlab.toml``, or ``.crashlab``."""
     return Path(context.merged({"out": given}, declared()).get("out", ".crashlab"))
+
+
+def _baseline(file: str | os.PathLike[str] | None, accept: str | None) -> Baseline | None:
+    """The accepted findings: of ``file``, else of the file beside ``crashlab.toml``, or here; None without one."""
+    from crashlab import baseline  # noqa: PLC0415 - few projects have one
+
+    project = context.project_file()
+    usual = (Path() if project is None or project.parent == Path.cwd() else project.parent) / baseline.FILE
+    if file is None and accept is None and not usual.is_file():
+        return None
+    return baseline.Baseline.read(Path(file or usual), accept=accept, given=file is not None)
 
 
 def _disk(kind: str | None) -> str | None:

@@ -125,7 +125,7 @@ class RunFolder:
         """Write ``report.json`` and ``report.txt``, point ``latest`` here, remove the oldest runs."""
         from crashlab.report.text import render, render_finding  # noqa: PLC0415 - rich only when something is drawn
 
-        for finding in report.findings:
+        for finding in (*report.findings, *(each.finding for each in report.accepted)):
             folder = self.path / Path(finding.directory).name
             if finding.directory and folder.is_dir():
                 text = render_finding(finding, report.subject, color=False)

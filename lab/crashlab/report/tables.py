@@ -176,5 +176,6 @@ def _fault_cell(count_of: FaultCount | None, width: int) -> Part:
 def _by_kind(report: Report) -> str:
     kinds = Counter(finding.kind for finding in report.findings)
     words = [f"{number} {kind}" for kind, number in kinds.items()]
+    words += [f"{len(report.accepted)} accepted"] if report.accepted else []
     words += [f"unmeasured: {code}" for code in dict.fromkeys(reason.code for reason in report.unmeasured)]
     return ", ".join(words) or "none"

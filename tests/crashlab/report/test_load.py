@@ -31,6 +31,7 @@ DEFINITIONS = {
     "effects": model.Effects,
     "finding": model.Finding,
     "reason": model.UnmeasuredReason,
+    "acceptance": model.Acceptance,
     "row": model.MatrixRow,
 }
 
