@@ -95,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_replay(commands)
     _add_demo(commands)
     _add_doctor(commands)
+    _add_init(commands)
     return parser
 
 
@@ -170,6 +171,12 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _add_doctor(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "doctor", "say what works on this machine, and what to install")
     _add_view_options(parser)
+
+
+def _add_init(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "init", "look at a code base, and write a first crashlab.toml and a first test file")
+    words = "the folder of the project; default: this one. Its code is read and never run"
+    parser.add_argument("dir", nargs="?", type=Path, default=Path(), metavar="DIR", help=words)
 
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:

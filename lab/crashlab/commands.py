@@ -181,6 +181,14 @@ def doctor(options: argparse.Namespace) -> int:
     return CONSISTENT if works else UNMEASURED
 
 
+def init(options: argparse.Namespace) -> int:
+    """Look at a code base, and write a first test file and a first crashlab.toml."""
+    from crashlab.starter import start  # noqa: PLC0415 - once in the life of a project
+
+    _print(start(options.dir))
+    return CONSISTENT
+
+
 # --- checking ------------------------------------------------------------------------------------
 
 

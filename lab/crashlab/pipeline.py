@@ -86,8 +86,8 @@ def check(
 ) -> model.Report:
     """Like :func:`explore`, but raise Violation or Unmeasured unless all is consistent.
 
-    The message of the error holds the gravest finding, its first line complete by itself; the whole report is
-    on the error, and in the folder that its last line names.
+    The message of the error holds the gravest finding of each fault, its first line complete by itself; the whole
+    report is on the error, and in the folder that its last line names.
     """
     __tracebackhide__ = True  # pytest shows the finding, not this function
     try:

@@ -55,8 +55,7 @@ def test_an_accepted_finding_passes_and_is_shown() -> None:
     assert (result.verdict, result.findings, result.notes) == ("consistent", (), ())
     text = render(result, color=False)
     assert text.startswith("PASS with 1 accepted finding  store: otherwise consistent within the stated bound\n")
-    assert "accepted   lost: gone [kill@7]" in text
-    assert f"reason: {REASON}" in text
+    assert f"\n  accepted   lost at save1.data@4096 [kill@7]: {REASON}\n" in text
     assert "forgot nothing" not in text
     form = json.loads(json.dumps(result.to_json()))
     jsonschema.Draft202012Validator(SCHEMA).validate(form)
@@ -80,7 +79,7 @@ def test_another_finding_is_new(other: Finding) -> None:
     assert result.verdict == "violation"
     assert [each.kind for each in result.findings] == [other.kind]
     assert len(result.accepted) == 1
-    assert "accepted   lost: gone" in render(result, color=False)
+    assert f"accepted   lost at save1.data@4096 [kill@7]: {REASON}" in render(result, color=False)
 
 
 def test_an_entry_of_another_subject_accepts_nothing() -> None:

@@ -1,10 +1,9 @@
-"""Accepted findings in the terminal view: one line each, with its reason."""
+"""Accepted findings in the terminal view: one line each, with the reason."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashlab.report.message import headline
 from crashlab.report.page import Page, count
 
 if TYPE_CHECKING:
@@ -17,7 +16,9 @@ def with_accepted(report: Report) -> str:
 
 
 def draw_accepted(page: Page, report: Report) -> None:
-    """Add one line per accepted finding, and its reason below it."""
-    for each in report.accepted:
-        page.labelled("accepted", page.fit(headline(each.finding), page.width - 14))
-        page.labelled("", f"reason: {each.reason}", role="dim")
+    """Add one line per accepted finding: what it is, and why it is lived with."""
+    for position, each in enumerate(report.accepted):
+        finding = each.finding
+        where = f" at {finding.place}" if finding.place else ""
+        text = f"{finding.kind}{where} [{finding.id}]: {each.reason}"
+        page.labelled("" if position else "accepted", page.safe(text))
