@@ -140,7 +140,7 @@ def _test_text(named: dict[str, tuple[Found, Found]], seen: Survey) -> str:
     if others:
         listed = "".join(f"#   {_line(each)}\n" for each in others[:_LISTED_AT_MOST])
         body += (
-            "\n\n# Also found; a class is described by Store(Class.save, Class.load, open=lambda lab: Class(lab.dir)):\n"
+            "\n\n# Also found. A class is described by Store(It.save, It.load, open=lambda lab: It(lab.dir)):\n"
             f"{listed}"
         )
     if not named:

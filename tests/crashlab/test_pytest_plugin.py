@@ -14,6 +14,7 @@ import pytest
 
 import crashlab
 from crashlab.pytest_plugin import NOTE_ON_PATCHES
+from tests.crashlab.test_commands import crashlab_command
 
 ROOT = Path(crashlab.__file__).parents[2]
 STORES = """
@@ -408,3 +409,24 @@ def test_many():
     first, second = section(done.stdout, "crashlab")
     assert first.startswith("PASS        test_many.py::test_many  2 checks, ")
     assert second.startswith("PASS        test_many.py::test_many  mine: ")
+
+
+def test_the_example_for_teams_does_what_the_page_says(tmp_path: Path) -> None:
+    """Test and crashlab.toml of the first page, as they stand there: pytest, check by name, accepted findings."""
+    page = (ROOT / "README.md").read_text().split("\n## For teams\n")[1].split("\n## ")[0]
+    test, config = re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL)
+    assert len([line for line in test.splitlines() if line]) <= 10
+    (tmp_path / "myapp").mkdir()
+    (tmp_path / "myapp" / "notes.py").write_text(STORES.replace("save_in_place(", "save_badly("))
+    (tmp_path / "agent.sh").write_text('echo 1 > "$1/answer"\n')
+    (tmp_path / "test_notes.py").write_text(test)
+    (tmp_path / "crashlab.toml").write_text(config)
+    done = run_pytest(tmp_path, "-p", "no:xdist", "--crashlab-faults=error")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (line,) = section(done.stdout, "crashlab")
+    assert line.startswith("VIOLATION   test_notes.py::test_notes  lost ")  # the directory is not synced
+    listed = crashlab_command("check", "--list", cwd=tmp_path)
+    assert listed.stdout == "notes  test_notes:NOTES\nagent  sh agent.sh {dir}\n"
+    accepted = crashlab_command("check", "notes", "--accept", "for now", cwd=tmp_path)
+    assert accepted.stdout.startswith("PASS with 1 accepted finding  notes: "), accepted.stdout
+    assert (tmp_path / "crashlab-baseline.toml").is_file()
