@@ -12,14 +12,16 @@ The file ``crashlab-baseline.toml`` lies beside ``crashlab.toml``::
 
 An entry knows its finding by the subject, the fault, the kind, the call site as file and function, and the
 place; never by an id or a line number, which move with the code. So an entry hides one kind only: a graver
-one at the same place is a new finding. Nothing is hidden from the report: an accepted finding is shown as
-one, and an entry that no finding meets any more is told.
+one at the same place is a new finding. Two findings that agree in all of these are one entry. Nothing is
+hidden from the report: an accepted finding is shown as one, and an entry that no finding meets any more is told.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
+import fcntl
 import os
 import re
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ from crashlab.report.model import Acceptance
 from crashlab.toml_file import known_keys, parsed, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from crashlab.report.model import Finding, Report
     from crashlab.subject import Budget
@@ -147,16 +149,19 @@ class Baseline:
     def keep(self, report: Report) -> int:
         """Write the accepted findings of ``report`` that the file does not have yet; returns how many.
 
-        What stands in the file stays as it is, comments too. The file is the old one or the new one, never a mix.
+        What stands in the file stays as it is, comments too. The file is the old one or the new one, never a mix,
+        and of two processes that write at once, as workers of a test run do, none loses its entries.
         Raises UsageError where it may not be written.
         """
-        known = {each.key for each in self.entries}
         new = [Entry.of(each.finding, report.subject.name, each.reason) for each in report.accepted]
-        new = list({each.key: each for each in new if each.key not in known}.values())
-        if new:
-            text = self.file.read_text(encoding="utf-8") if self.file.exists() else _HEAD
-            _replace(self.file, "\n".join([text.rstrip("\n"), "", *(each.text() for each in new)]))
-        return len(new)
+        with _alone_in(self.file.parent):
+            there = self.file.exists()
+            known = {each.key for each in (Baseline.read(self.file).entries if there else ())}
+            unknown = list({each.key: each for each in new if each.key not in known}.values())
+            if unknown:
+                text = self.file.read_text(encoding="utf-8") if there else _HEAD
+                _replace(self.file, "\n".join([text.rstrip("\n"), "", *(each.text() for each in unknown)]))
+        return len(unknown)
 
 
 def _entries(whole: dict[str, Any]) -> tuple[Entry, ...]:
@@ -218,6 +223,20 @@ def _functions(file: str) -> Sequence[tuple[int, int, str]]:
     return sorted(found, key=lambda each: each[1] - each[0])
 
 
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes out that accept findings in this folder. Raises UsageError where there is no such folder."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise _refused(folder, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # and with it the lock
+
+
 def _replace(file: Path, text: str) -> None:
     partial = file.with_name(f"~{file.name}-{os.getpid()}")
     try:
@@ -233,5 +252,9 @@ def _replace(file: Path, text: str) -> None:
             os.close(directory)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        text = f"cannot write {os.fspath(file)!r}: {error.strerror}; name another file: --baseline FILE"
-        raise (UsageError if isinstance(error, PermissionError | FileNotFoundError) else LabError)(text) from error
+        raise _refused(file, error) from error
+
+
+def _refused(path: Path, error: OSError) -> UsageError | LabError:
+    text = f"cannot write {os.fspath(path)!r}: {error.strerror}; name another file: --baseline FILE"
+    return (UsageError if isinstance(error, PermissionError | FileNotFoundError) else LabError)(text)

@@ -123,7 +123,9 @@ def _side_by_side(subjects: Sequence[tuple[str, Sequence[str]]], options: argpar
     jobs = resolve(jobs=options.jobs).jobs
     names = ("faults", "profile", "budget", "seed", "recorder", "out")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    passed_on = [f"--{name}={value}" for name, value in {"budget": "brief", **given}.items()]
+    # What a project says of its own checks is not meant for these; where it keeps its runs is.
+    usual = {"budget": "brief", "out": out_folder(options.out), "config": os.devnull}
+    passed_on = [f"--{name}={value}" for name, value in {**usual, **given}.items()]
     at_a_time = min(jobs + 1, len(subjects))  # one more than cores: a check also waits, for its own processes
     with Progress(sys.stderr, name="demo", quiet=options.quiet) as progress:
         return check_side_by_side(

@@ -67,7 +67,7 @@ def surrounded(context: Context) -> Iterator[None]:
         current = before
 
 
-def test_id() -> str:
+def running_test() -> str:
     """The id of the test that runs now, as pytest gives it to everybody; ``""`` outside of one.
 
     Cited: docs.pytest.org, PYTEST_CURRENT_TEST: the id, a blank, the phase in brackets.

@@ -111,7 +111,7 @@ def _name(subject: AnySubject | str, host: Host) -> str:
     if isinstance(subject, str):
         module, _, attribute = subject.partition(":")
         return module.rpartition(".")[2] if attribute == "subject" else attribute
-    return context.test_id() or subject.kind.lower()
+    return context.running_test() or subject.kind.lower()
 
 
 class _Exploration:

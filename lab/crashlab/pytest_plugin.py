@@ -38,6 +38,7 @@ _OPTIONS = {
     "profile": ("LIST", "file systems of a power loss: ext4, xfs, btrfs, posix"),
     "seed": ("N", "chooses the samples"),
     "out": ("DIR", "where runs are kept; default .crashlab"),
+    "accept": ("REASON", "accept what is found, in crashlab-baseline.toml"),
     "only": ("ID", "judge one crash state, for example kill@7; wins over every argument"),
 }
 _seen = pytest.StashKey[list["Seen"]]()
@@ -84,10 +85,14 @@ def _command(config: pytest.Config) -> dict[str, Any]:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """The version, and what the command line asks of every check."""
+    from crashlab.context import project_file  # noqa: PLC0415 - coverage must have started
+
     said = [f"{name} {config.getoption(f'crashlab_{name}')}" for name in _OPTIONS]
     asked = [each for each in said if not each.endswith(" None")]
     if config.getoption("crashlab_unmeasured") == "skip":
         asked.append("unmeasured skips")
+    if file := project_file():
+        asked.append(f"defaults of {os.path.relpath(file)}")
     return f"crashlab: {', '.join([crashlab.__version__, *asked])}"
 
 

@@ -268,3 +268,11 @@ def test_accepting_on_the_command_line(tmp_path: Path) -> None:
     assert mended.returncode == 0, mended.stdout
     assert mended.stdout.startswith("PASS  naive: ")
     assert "out of date: no finding is " in mended.stdout
+
+
+def test_two_processes_that_accept_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Workers of one test run, each with what it read before the other wrote."""
+    one, other = (Baseline(file=tmp_path / FILE, accept=REASON) for _ in range(2))
+    one.keep(one.applied(report(finding("torn")), whole=True))
+    other.keep(other.applied(report(finding("lost"), finding("torn")), whole=True))
+    assert sorted(each.kind for each in Baseline.read(tmp_path / FILE).entries) == ["lost", "torn"]

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crashlab.context import Context, merged, project_file, surrounded, test_id
+from crashlab.context import Context, merged, project_file, running_test, surrounded
 from crashlab.settings import resolve
 from crashlab.subject import Policy
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-test_id.__test__ = False  # type: ignore[attr-defined]  # a function of the lab whose name begins like a test's
 
 
 def test_each_layer_wins_over_those_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +54,7 @@ def test_the_context_comes_back_after_an_error() -> None:
     with surrounded(Context(test="outer")):
         with pytest.raises(ZeroDivisionError), surrounded(Context(test="inner")):
             1 / 0  # noqa: B018 - the error is the point
-        assert test_id() == "outer"
+        assert running_test() == "outer"
 
 
 def test_the_file_is_found_above_but_not_beyond_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

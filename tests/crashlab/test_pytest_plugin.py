@@ -430,3 +430,21 @@ def test_the_example_for_teams_does_what_the_page_says(tmp_path: Path) -> None:
     accepted = crashlab_command("check", "notes", "--accept", "for now", cwd=tmp_path)
     assert accepted.stdout.startswith("PASS with 1 accepted finding  notes: "), accepted.stdout
     assert (tmp_path / "crashlab-baseline.toml").is_file()
+
+
+def test_findings_are_accepted_by_two_workers_at_once(tmp_path: Path) -> None:
+    """Each writes its own entries; the next run passes, and its lines say that it is no plain pass."""
+    text = """
+@pytest.mark.crashlab(faults="kill", budget=BRIEF)
+@pytest.mark.parametrize("number", [1, 2])
+def test_naive(number):
+    check(Store(save_in_place, load, values=VALUES))
+"""
+    (tmp_path / "test_naive.py").write_text(STORES + text)
+    accepting = run_pytest(tmp_path, "-n2", "--crashlab-accept=for now")
+    assert accepting.returncode == 0, accepting.stdout + accepting.stderr
+    done = run_pytest(tmp_path, "-n2")
+    assert done.returncode == 0, done.stdout
+    lines = section(done.stdout, "crashlab")
+    assert len(lines) == 2
+    assert all(re.match(r"PASS  .*  \d accepted, ", line) for line in lines)
