@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import crashlab
+from crashlab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -165,6 +166,8 @@ def pytest_runtest_makereport(
         crash = getattr(report.longrepr, "reprcrash", None)
         if crash is not None:  # the first line stands in the summary, where every column counts
             crash.message = str(error)
+    if isinstance(error, LabError) and _patched(item):
+        report.sections.append(("crashlab", f"{NOTE_ON_PATCHES} They do reach the lab, and may be why it failed."))
     skips = item.config.getoption("crashlab_unmeasured") == "skip"
     if skips and report.outcome == "failed" and isinstance(error, crashlab.Unmeasured):
         path, line, _ = item.reportinfo()

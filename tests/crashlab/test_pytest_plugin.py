@@ -448,3 +448,17 @@ def test_naive(number):
     lines = section(done.stdout, "crashlab")
     assert len(lines) == 2
     assert all(re.match(r"PASS  .*  \d accepted, ", line) for line in lines)
+
+
+def test_a_patch_that_breaks_the_lab_is_told(tmp_path: Path) -> None:
+    """The lab's own calls in the test process meet it too; who reads the failure should look there first."""
+    text = """
+def test_patched(monkeypatch):
+    monkeypatch.setattr(json, "dumps", str)
+    check(Store(save, load, values=VALUES))
+"""
+    (tmp_path / "test_patched.py").write_text(STORES + text)
+    done = run_pytest(tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert "LabError" in done.stdout
+    assert f"{NOTE_ON_PATCHES} They do reach the lab, and may be why it failed." in done.stdout
