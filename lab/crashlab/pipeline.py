@@ -63,6 +63,9 @@ def explore(
     * ``out`` is the folder for runs, ``.crashlab`` unless said otherwise.
     * ``baseline`` is the file of accepted findings; ``accept``, a reason, adds those of this check.
 
+    What is not given is asked of the test's marker, of pytest's command line, of the environment and of
+    ``crashlab.toml``, in this order (:mod:`crashlab.context`).
+
     ``progress(phase, done, total)`` is called as work goes on. Raises UsageError only; a violation or an
     unmeasured result is in the report.
     """

@@ -43,8 +43,7 @@ _TEST = '''\
 """What a crash leaves must load: the first tests, begun by crashlab init. Read and change them."""
 
 from crashlab import Store, check
-{imports}
-{body}'''
+{imports}{body}'''
 
 _EXAMPLE = """
 # Nothing was found that plainly saves and loads. Describe it like this:
@@ -108,12 +107,14 @@ def _is_plain(pair: tuple[Found, Found]) -> bool:
         and not (save.method_of or load.method_of)
         and len(save.parameters) == 2  # noqa: PLR2004 - a path and a value
         and len(load.parameters) == 1
-        and _path_argument(load.parameters[0], "") != ""
-        and sum(_path_argument(each, "") != "" for each in save.parameters) == 1
+        # Both the same: a folder on one side and a file on the other leaves open which file that is.
+        and [each for each in map(_path_argument, save.parameters) if each]
+        == [_path_argument(load.parameters[0])]
+        != [""]
     )
 
 
-def _path_argument(parameter: str, file: str) -> str:
+def _path_argument(parameter: str, file: str = "…") -> str:
     """What to pass for a parameter that means a path: the file, or the folder; ``""`` where it means something else."""
     if _FILE_NAMES.search(parameter):
         return f'dir / "{file}"'
@@ -146,8 +147,8 @@ def _test_text(named: dict[str, tuple[Found, Found]], seen: Survey) -> str:
     if not named:
         body = f"{_EXAMPLE}{body}"
     unused = "" if named else "  # noqa: F401 - for the example below"
-    text = _TEST.format(imports="\n".join(["", *imports]) if imports else "", body=body)
-    return text.replace("import Store, check", f"import Store, check{unused}", 1)
+    text = _TEST.format(imports="\n".join(["", *imports, ""]) if imports else "", body=body)
+    return text.replace("import Store, check", f"import Store, check{unused}", 1).rstrip("\n") + "\n"
 
 
 def _subject_text(name: str, save: Found, load: Found) -> str:
@@ -155,6 +156,7 @@ def _subject_text(name: str, save: Found, load: Found) -> str:
     arguments = ", ".join(_path_argument(each, file) or "value" for each in save.parameters)
     loaded = _path_argument(load.parameters[0], file)
     return f"""
+
 # {_line(save)}
 # {_line(load)}
 {name} = Store(
@@ -165,7 +167,6 @@ def _subject_text(name: str, save: Found, load: Found) -> str:
 
 def test_{name}():
     check({name})
-
 """
 
 

@@ -105,3 +105,12 @@ def test_two_pairs_of_one_name_become_two_subjects(project: Path) -> None:
     start(project)
     assert list(read(project / "crashlab.toml").subjects) == ["check_", "checkpoint", "checkpoint2"]
     compile((project / TEST_FILE).read_text(), TEST_FILE, "exec")
+
+
+def test_a_folder_and_a_file_are_no_pair(project: Path) -> None:
+    """Which file the one writes and the other reads is not known: both are named, no test is made up."""
+    text = STORE.replace("save_checkpoint(state, path)", "save_checkpoint(state, folder)")
+    (project / "myapp" / "store.py").write_text(text)
+    start(project)
+    assert dict(read(project / "crashlab.toml").subjects) == {}
+    assert "#   myapp/store.py:4: save_checkpoint(state, folder)" in (project / TEST_FILE).read_text()
