@@ -4,45 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-import tomllib
-from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import crashlab
-from crashlab.pytest_plugin import NOTE_ON_PATCHES
-from tests.crashlab.test_commands import crashlab_command
+from tests.crashlab.pytest_projects import ROOT, STORES, run_pytest, section
 
-ROOT = Path(crashlab.__file__).parents[2]
-STORES = """
-import json, os
-import pytest
-from crashlab import Budget, Store, check
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
 
-BRIEF = Budget(states=500, subset=2, sample=0, real_kills=0)
-
-def load(folder):
-    path = folder / "value.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-def save_in_place(folder, value):
-    (folder / "value.json").write_text(json.dumps(value))
-
-def save(folder, value):
-    with open(folder / "value.tmp", "w") as file:
-        file.write(json.dumps(value))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(folder / "value.tmp", folder / "value.json")
-
-def save_nothing(folder, value):
-    pass
-
-VALUES = [{"n": 1}, {"n": 2}]
-"""
 TESTS = (
     STORES
     + """
@@ -70,42 +43,6 @@ def refuse():
 
 os.fork = refuse
 """
-
-
-def plugin_folder(folder: Path) -> Path:
-    """A folder that makes crashlab look installed, with the entry points of the project's own build file."""
-    entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
-    info = folder / "installed" / "crashlab-0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: crashlab\nVersion: 0\n")
-    lines = [f"{name} = {module}" for name, module in entries.items()]
-    (info / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
-    return info.parent
-
-
-def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in ``folder``, where crashlab is installed."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("CRASHLAB_", "PYTEST_"))}
-    installed = folder / "installed"
-    if not installed.exists():
-        plugin_folder(folder)
-    path = os.pathsep.join([str(ROOT / "lab"), str(installed)])
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:cov", "-ra", *arguments],
-        cwd=folder,
-        env={**clean, "PYTHONPATH": path, "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-
-
-def section(text: str, heading: str) -> list[str]:
-    """The lines below ``=== heading ===``, without empty ones."""
-    below = text.split(f" {heading} =")[1].splitlines()[1:]
-    end = next(number for number, line in enumerate(below) if line.startswith("===="))
-    return [line for line in below[:end] if line.strip()]
 
 
 @pytest.fixture(scope="module")
@@ -342,123 +279,3 @@ def test_it_works_without_hypothesis(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "-p", "no:hypothesispytest", "-p", "no:randomly", "-p", "no:xdist")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS        test_plain.py::test_plain" in done.stdout
-
-
-PATCHES = """
-import os
-import time
-from crashlab import context
-
-def test_unused(monkeypatch):
-    assert list(context.current.notes()) == []
-
-def test_environment_is_handed_on(monkeypatch):
-    monkeypatch.setenv("COLOUR", "green")
-    assert list(context.current.notes()) == []
-
-def test_attribute(monkeypatch):
-    monkeypatch.setattr(time, "time", lambda: 0)
-    assert list(context.current.notes()) == [NOTE]
-
-def test_item(monkeypatch):
-    monkeypatch.setitem({}, "a", 1)
-    assert list(context.current.notes()) == [NOTE]
-
-def test_by_a_fixture(frozen):
-    assert list(context.current.notes()) == [NOTE]
-
-def test_no_patches():
-    assert list(context.current.notes()) == []
-"""
-FROZEN = """
-import time
-import pytest
-
-@pytest.fixture
-def frozen(monkeypatch):
-    monkeypatch.setattr(time, "time", lambda: 0)
-"""
-
-
-def test_patches_of_the_test_are_noticed(tmp_path: Path) -> None:
-    """Also those of a fixture; variables of the environment are no patch, since they reach the fresh process."""
-    (tmp_path / "conftest.py").write_text(FROZEN)
-    (tmp_path / "test_patches.py").write_text(f"NOTE = {NOTE_ON_PATCHES!r}\n{PATCHES}")
-    done = run_pytest(tmp_path)
-    assert done.returncode == 0, done.stdout
-
-
-def test_checks_of_one_test_that_came_to_the_same_are_one_line(tmp_path: Path) -> None:
-    """And a check in a thread belongs to the test that waits for it; a check with a name says it."""
-    (tmp_path / "test_many.py").write_text(
-        STORES
-        + """
-from concurrent.futures import ThreadPoolExecutor
-
-@pytest.mark.crashlab(faults="kill", budget=BRIEF)
-def test_many():
-    store = Store(save, load, values=VALUES[:1])
-    check(store)
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(check, store).result()
-    check(Store(save, load, values=VALUES[:1], name="mine"))
-"""
-    )
-    done = run_pytest(tmp_path)
-    assert done.returncode == 0, done.stdout
-    first, second = section(done.stdout, "crashlab")
-    assert first.startswith("PASS        test_many.py::test_many  2 checks, ")
-    assert second.startswith("PASS        test_many.py::test_many  mine: ")
-
-
-def test_the_example_for_teams_does_what_the_page_says(tmp_path: Path) -> None:
-    """Test and crashlab.toml of the first page, as they stand there: pytest, check by name, accepted findings."""
-    page = (ROOT / "README.md").read_text().split("\n## For teams\n")[1].split("\n## ")[0]
-    test, config = re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL)
-    assert len([line for line in test.splitlines() if line]) <= 10
-    (tmp_path / "myapp").mkdir()
-    (tmp_path / "myapp" / "notes.py").write_text(STORES.replace("save_in_place(", "save_badly("))
-    (tmp_path / "agent.sh").write_text('echo 1 > "$1/answer"\n')
-    (tmp_path / "test_notes.py").write_text(test)
-    (tmp_path / "crashlab.toml").write_text(config)
-    done = run_pytest(tmp_path, "-p", "no:xdist", "--crashlab-faults=error")
-    assert done.returncode == 1, done.stdout + done.stderr
-    (line,) = section(done.stdout, "crashlab")
-    assert line.startswith("VIOLATION   test_notes.py::test_notes  lost ")  # the directory is not synced
-    listed = crashlab_command("check", "--list", cwd=tmp_path)
-    assert listed.stdout == "notes  test_notes:NOTES\nagent  sh agent.sh {dir}\n"
-    accepted = crashlab_command("check", "notes", "--accept", "for now", cwd=tmp_path)
-    assert accepted.stdout.startswith("PASS with 1 accepted finding  notes: "), accepted.stdout
-    assert (tmp_path / "crashlab-baseline.toml").is_file()
-
-
-def test_findings_are_accepted_by_two_workers_at_once(tmp_path: Path) -> None:
-    """Each writes its own entries; the next run passes, and its lines say that it is no plain pass."""
-    text = """
-@pytest.mark.crashlab(faults="kill", budget=BRIEF)
-@pytest.mark.parametrize("number", [1, 2])
-def test_naive(number):
-    check(Store(save_in_place, load, values=VALUES))
-"""
-    (tmp_path / "test_naive.py").write_text(STORES + text)
-    accepting = run_pytest(tmp_path, "-n2", "--crashlab-accept=for now")
-    assert accepting.returncode == 0, accepting.stdout + accepting.stderr
-    done = run_pytest(tmp_path, "-n2")
-    assert done.returncode == 0, done.stdout
-    lines = section(done.stdout, "crashlab")
-    assert len(lines) == 2
-    assert all(re.match(r"PASS  .*  \d accepted, ", line) for line in lines)
-
-
-def test_a_patch_that_breaks_the_lab_is_told(tmp_path: Path) -> None:
-    """The lab's own calls in the test process meet it too; who reads the failure should look there first."""
-    text = """
-def test_patched(monkeypatch):
-    monkeypatch.setattr(json, "dumps", str)
-    check(Store(save, load, values=VALUES))
-"""
-    (tmp_path / "test_patched.py").write_text(STORES + text)
-    done = run_pytest(tmp_path)
-    assert done.returncode == 1, done.stdout
-    assert "LabError" in done.stdout
-    assert f"{NOTE_ON_PATCHES} They do reach the lab, and may be why it failed." in done.stdout

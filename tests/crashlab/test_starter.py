@@ -11,8 +11,8 @@ from crashlab import exits
 from crashlab.errors import UsageError
 from crashlab.project import read
 from crashlab.starter import TEST_FILE, start
+from tests.crashlab.pytest_projects import run_pytest
 from tests.crashlab.test_commands import crashlab_command
-from tests.crashlab.test_pytest_plugin import run_pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
