@@ -33,7 +33,8 @@ exit codes:
 Of several subjects the worst counts: 3, 64, 1, 2, 0. show exits 0 when there was something to show,
 demo when every naive agent was found and every correct one passed.
 Read from the environment: CRASHLAB_BUDGET, CRASHLAB_FAULTS, CRASHLAB_JOBS, CRASHLAB_OUT, NO_COLOR;
-CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace.
+CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace;
+CRASHLAB_ISOLATED=1 gives every step of every recovery a process of its own.
 """
 
 

@@ -48,10 +48,32 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All steps on one crash state, in order; after a step that did not return there is none."""
+    """All steps on one crash state, in order; after a step that did not return there is none.
+
+    ``shared``: they ran in a process that has recovered other states before. ``compared`` are the steps as they
+    came out there, where they ran both ways, and ``left_same`` says whether they left the same files.
+    """
 
     state: str
     steps: tuple[Step, ...]
+    shared: bool = False
+    compared: tuple[Step, ...] = ()
+    left_same: bool = True
+
+
+def same(one: tuple[Step, ...], other: tuple[Step, ...]) -> bool:
+    """Whether two recoveries of one state came to the same.
+
+    What a new run may choose for itself (the time of day, a random key, an end that ``check`` judges) may differ.
+    """
+    return [_gist(step) for step in one] == [_gist(step) for step in other]
+
+
+def _gist(step: Step) -> tuple[Any, ...]:
+    value = {} if step.value is None else step.value
+    left_out = ("end", "raised") if "check" in value else ("raised",)
+    kept = {name: part for name, part in value.items() if name not in left_out}
+    return step.step, step.how, kept, [(type(op), getattr(op, "name", "")) for op in step.events]
 
 
 def unfolded(answer: Answer) -> Answer:
@@ -63,7 +85,7 @@ def unfolded(answer: Answer) -> Answer:
     how: How = "raised" if "error" in again else "returned"
     value = None if how == "raised" else again
     second = Step(step="second", how=how, value=value, error=again.get("error", ""))
-    return Answer(state=answer.state, steps=(first, second))
+    return dataclasses.replace(answer, steps=(first, second))
 
 
 def readable(answer: Answer, root: str) -> Answer:
@@ -87,7 +109,7 @@ def readable(answer: Answer, root: str) -> Answer:
         )
         for step in answer.steps
     )
-    return Answer(state=answer.state, steps=tuple(steps))
+    return dataclasses.replace(answer, steps=tuple(steps))
 
 
 def _shorter_texts(value: dict[str, Any] | None, shorter: Callable[[str], str]) -> dict[str, Any] | None:

@@ -95,7 +95,9 @@ class Crew:
 
 def answer_of(form: Message) -> Answer:
     """The answer of a worker as the judge's object."""
-    return Answer(state=form["state"], steps=tuple(_step(step) for step in form["steps"]))
+    steps, compared = (tuple(map(_step, form.get(name, ()))) for name in ("steps", "compared"))
+    told = {name: form[name] for name in ("shared", "left_same") if name in form}
+    return Answer(state=form["state"], steps=steps, compared=compared, **told)
 
 
 def _step(form: Message) -> Step:
