@@ -18,7 +18,7 @@ from crashlab.crash.damage import KINDS
 from crashlab.crash.marks import last_seen
 from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
-from crashlab.demands import words
+from crashlab.demands import told_before, words
 from crashlab.error_points import ErrorState
 from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
@@ -342,6 +342,7 @@ def _effects(reference: Reference, state: CrashState, answer: Answer) -> model.E
     start = len(state.effects) if state.within is None else len(state.within.outer.effects)
     observed = [f"before the crash: {words(op)}" for op in state.effects[:start] if op.counted]
     observed += [f"recovery that died: {words(op)}" for op in state.effects[start:] if op.counted]
+    observed += [f"recovery that died reported unknown: {words(op)}" for op in told_before(reference, state)]
     for op in later:
         if isinstance(op, t.Unknown):
             observed.append(f"recovery reported unknown: {words(op)}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
 from crashlab.damage_demands import DamageDemands
-from crashlab.demands import Problem, Reference, unknowns_of
+from crashlab.demands import Problem, Reference, told_before, unknowns_of
 from crashlab.effects import Effects
 from crashlab.report.model import Verdict, gravity
 from crashlab.tree import File
@@ -138,7 +138,7 @@ class Judge:
             return
         if canonical(value["end"]) == canonical(self._reference.end):
             return
-        if any(self._honesty.honest(unknown, state) for unknown in unknowns_of(step)):
+        if told_before(self._reference, state) or any(self._honesty.honest(each, state) for each in unknowns_of(step)):
             return  # a person must decide now: the end waits for them
         summary = f"resumed to {shown(value['end'])}, the uncrashed run ended with {shown(self._reference.end)}"
         yield Problem(kind="diverged", summary=summary, expected=(shown(self._reference.end),))

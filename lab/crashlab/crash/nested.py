@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from crashlab.tree import Tree
 
 FAULT = "recovery"
+_TOLD = (t.Effect, t.Ack, t.Unknown)
 _KILL = re.compile(r"kill@(?P<done>\d+)(?:\+(?P<cut>\d+))?")
 _POWER = re.compile(r"power@(?P<done>\d+)(?P<lost>-[^/]+)?")
 _COMPOSED = re.compile(r"(^-|,|\.\.|c|x)(\d+)")
@@ -180,24 +181,22 @@ class Recovery:
         Where it is what the recorded run tells too, this is the same pair as there: equal trees are then
         equal states, however they came about.
         """
-        effects, acks = (counts[done] for counts in self._counts)
+        effects, acks, unknowns = (counts[done] for counts in self._counts)
         as_recorded = self._as_recorded
-        if effects <= as_recorded[0] and acks <= as_recorded[1]:
+        if effects <= as_recorded[0] and acks <= as_recorded[1] and unknowns <= as_recorded[2]:
             return effects, acks
-        told = [_told(op) for op in self.trace.ops[:done] if isinstance(op, (t.Effect, t.Ack))]
+        told = [_told(op) for op in self.trace.ops[:done] if isinstance(op, _TOLD)]
         return hashlib.blake2b(repr(told).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     @cached_property
     def _counts(self) -> list[list[int]]:
-        return [
-            list(accumulate((isinstance(op, kind) for op in self.trace.ops), initial=0)) for kind in (t.Effect, t.Ack)
-        ]
+        return [list(accumulate((isinstance(op, kind) for op in self.trace.ops), initial=0)) for kind in _TOLD]
 
     @cached_property
-    def _as_recorded(self) -> tuple[int, int]:
-        """How many of the first effects, and of the first acks, are those of the recorded run."""
+    def _as_recorded(self) -> list[int]:
+        """How many of the first effects, acks and unknowns are those of the recorded run."""
         recorded = first_of(self.outer).trace
-        return _common(self.trace, recorded, t.Effect), _common(self.trace, recorded, t.Ack)
+        return [_common(self.trace, recorded, kind) for kind in _TOLD]
 
 
 def run_words(run: int, depth: int) -> str:
@@ -254,6 +253,8 @@ def _alone(ops: Sequence[t.Op]) -> tuple[t.Op, ...]:
 def _told(op: t.Op) -> tuple[object, ...]:
     if isinstance(op, t.Effect):
         return op.KIND, op.name, op.key, op.detail, op.receipt, op.counted
+    if isinstance(op, t.Unknown):
+        return op.KIND, op.name, op.key, op.detail
     return op.KIND, getattr(op, "value", None)
 
 
