@@ -126,7 +126,7 @@ class ReadTrial:
             self.unmeasured.append(UnmeasuredReason(code="runs-differ", detail=text, next=advice))
         # What it did outside while its reads failed was done: it counts with what is done afterwards.
         first = replace(rest[0], events=(*failing.events, *rest[0].events))
-        went_on = bool(failing.destroyed or failing.events)
+        went_on = bool(failing.destroyed or failing.aside or failing.events)
         judgement = self._judge(lenient=went_on).judge(state, replace(answer, steps=(first, *rest[1:])))
         return with_problems(judgement, self._failing_problems(state, failing, answer))
 

@@ -10,7 +10,7 @@ again changes nothing, and one more value is taken and found. Everything else ha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -97,6 +97,8 @@ class Judge:
             yield from self._value_problems(state, first)
         if first.how == "returned":
             yield from self._again_problems(first, steps.get("second"), steps.get("third"))
+        elif first.aside and state.damage is not None and (second := steps.get("second")) is not None:
+            yield from self._aside_problems(state, first, second)
         yield from self._effects.problems(state, answer)
 
     # --- one outcome ---------------------------------------------------------------------------
@@ -128,6 +130,17 @@ class Judge:
             return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path in state.damage.paths)
         renamed = {op.path for op in state.trace.ops if isinstance(op, (t.Rename, t.Unlink))}
         return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path not in renamed)
+
+    def _aside_problems(self, state: CrashState, first: Step, second: Step) -> Iterator[Problem]:
+        """What the next recovery makes of it that a refusal has moved the damaged files out of the way."""
+        raised = (second.value or {}).get("raised")
+        if second.how != "returned" or raised not in (None, self._reference.nothing.get("text")):
+            return  # it refuses again
+        name = ", ".join(path.removeprefix("dir/") for path in first.aside)
+        found = self._end_problems if self._reference.program else self._value_problems
+        for problem in found(state, second):
+            summary = f"it refused once and moved {name} aside; then: {problem.summary}"
+            yield replace(problem, summary=summary, step="second")
 
     def _end_problems(self, state: CrashState, step: Step) -> Iterator[Problem]:
         value = step.value or {}

@@ -20,8 +20,8 @@ class Step:
     """One step of the recovery of one state, in a process of its own.
 
     ``value`` is what :func:`crashlab.workload.recover` returned. ``destroyed`` are files of the state
-    that a step which did not return left gone or changed; ``left`` are processes that it left behind
-    (they have been ended).
+    that a step which did not return left gone or changed, ``aside`` those whose bytes it left under another
+    name; ``left`` are processes that it left behind (they have been ended).
     """
 
     step: str
@@ -33,6 +33,7 @@ class Step:
     stderr: str = ""
     events: tuple[t.Op, ...] = ()
     destroyed: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     exit_code: int | None = None
     signal: int | None = None
@@ -48,7 +49,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All steps on one crash state, in order; after a step that did not return there is none."""
+    """All steps on one crash state, in order.
+
+    After a step that did not return there is none, but where the first one has put files ``aside``.
+    """
 
     state: str
     steps: tuple[Step, ...]

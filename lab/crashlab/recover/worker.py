@@ -198,16 +198,21 @@ class Worker:
         place.refill(self._root, state.tree)
         effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
         acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
-        steps = []
-        for step in request["steps"]:
+        steps: list[Message] = []
+        asked = list(request["steps"])
+        while asked:
+            step = asked.pop(0)
             events: list[Message] = []
             job = Job(step=step, effects=effects, acked=acked, expected=expected)
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
-            destroyed = () if ended.how == "returned" else self._destroyed(state)
-            steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
+            destroyed, aside = ((), ()) if ended.how == "returned" else self._changed(state)
+            told = {"events": events, "destroyed": destroyed, "aside": aside}
+            steps.append({"step": step["step"], **ended.form(), **told})
             effects.extend(op for op in events if op["op"] == t.Effect.KIND)
             if ended.how != "returned" and not step.get("go_on"):
-                break
+                # What a refusal has moved out of the way must be missed by the next recovery too.
+                again = aside and step["step"] == "first"
+                asked = [{**step, "step": "second", "again": False}] if again else []
         return {"state": request["state"], "steps": steps}
 
     def _step(self, job: Job, timeout_s: float, take: Callable[[Message], None], *, limit_bytes: int) -> Ended:
@@ -218,14 +223,14 @@ class Worker:
             raise Abandoned
         return ended
 
-    def _destroyed(self, state: CrashState) -> tuple[str, ...]:
-        """Files of the state, in ``dir`` and ``home``, that are gone now or have other bytes."""
+    def _changed(self, state: CrashState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Files of the state, in ``dir`` and ``home``, whose bytes are gone, and those whose bytes have a new name."""
         now = directory.read(self._root)
-        return tuple(
-            path
-            for path, _, node in state.tree.walk()
-            if isinstance(node, File) and not path.startswith("tmp/") and _bytes(now, path) != node.content.digest
-        )
+        held, holds = _digests(state.tree), _digests(now)
+        new = {digest for path, digest in holds.items() if held.get(path) != digest}
+        changed = [path for path, digest in held.items() if holds.get(path) != digest]
+        gone = tuple(path for path in changed if held[path] not in new)
+        return gone, tuple(path for path in changed if held[path] in new)
 
 
 def _asked_state(trace: t.Trace, request: Message) -> CrashState:
@@ -236,9 +241,10 @@ def _asked_state(trace: t.Trace, request: Message) -> CrashState:
     return state_of(trace, request["state"], profile=request.get("profile"), rebuilt=request.get("rebuilt", ()))
 
 
-def _bytes(tree: Tree, path: str) -> str:
-    node = tree.node(path)
-    return node.content.digest if isinstance(node, File) else ""
+def _digests(tree: Tree) -> dict[str, str]:
+    """What each file in ``dir`` and ``home`` holds."""
+    files = ((path, node) for path, _, node in tree.walk() if isinstance(node, File))
+    return {path: node.content.digest for path, node in files if not path.startswith("tmp/")}
 
 
 def bare_forks(count: int) -> float:
