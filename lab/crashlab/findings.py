@@ -121,6 +121,8 @@ class Findings:
 
     def _marks(self, state: CrashState) -> dict[int, Mark]:
         """What a power loss took; nothing for other faults."""
+        if isinstance(state, ErrorState) and state.losses is not None and state.loss is not None:
+            return state.losses.marks(state.loss)
         return nested_finding.marks_of(state, self._losses)
 
     def finish(
@@ -187,6 +189,8 @@ class Findings:
 
     def _possible(self, state: CrashState) -> tuple[str, ...]:
         """The profiles that allow a power loss; a crash of a recovery has its own."""
+        if isinstance(state, ErrorState) and state.losses is not None and state.loss is not None:
+            return state.losses.possible(state.loss)
         if self._losses is None or state.recipe is None or state.within is not None:
             return ()
         return self._losses.possible(state)

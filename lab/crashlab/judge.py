@@ -117,6 +117,10 @@ class Judge:
         if store and acked:
             last = shown(self._reference.calls(state.ran)[acked - 1])
             yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=(last,))
+        elif store:
+            flying = self._reference.calls(state.ran)
+            expected = ("nothing there", *(shown(value) for value in flying[-1:]))
+            yield Problem(kind="stuck", summary=f"{did}, though nothing was acked", expected=expected)
         else:
             yield Problem(kind="stuck", summary=did, expected=("resume, and the uncrashed end",))
 

@@ -76,10 +76,7 @@ def readable(answer: Answer, root: str) -> Answer:
     The root is a temporary folder with another name on every run, so it would also make two reports
     of one fault differ.
     """
-
-    def shorter(text: str) -> str:
-        return text.replace(f"{root}/dir/", "").replace(f"{root}/dir", ".").replace(f"{root}/", "~")
-
+    shorter = _shortener(root)
     steps = (
         dataclasses.replace(
             step,
@@ -92,6 +89,26 @@ def readable(answer: Answer, root: str) -> Answer:
         for step in answer.steps
     )
     return Answer(state=answer.state, steps=tuple(steps))
+
+
+def readable_run(recording: RawRecording) -> RawRecording:
+    """The same of what a run under an error said, and of what its calls raised."""
+    shorter = _shortener(recording.root)
+    value = _shorter_texts(recording.value, shorter)
+    if value is not None and isinstance(value.get("again"), str):
+        value["again"] = shorter(value["again"])
+    return dataclasses.replace(
+        recording,
+        value=value,
+        error=shorter(recording.error),
+        traceback=shorter(recording.traceback),
+        stdout=shorter(recording.stdout),
+        stderr=shorter(recording.stderr),
+    )
+
+
+def _shortener(root: str) -> Callable[[str], str]:
+    return lambda text: text.replace(f"{root}/dir/", "").replace(f"{root}/dir", ".").replace(f"{root}/", "~")
 
 
 def _shorter_texts(value: dict[str, Any] | None, shorter: Callable[[str], str]) -> dict[str, Any] | None:

@@ -75,6 +75,24 @@ def test_an_id_is_tried_alone(tmp_path: Path) -> None:
     assert again.faults[0].points == 1
 
 
+def test_a_loss_after_a_failed_barrier_says_what_was_lost_and_where_that_can_be(tmp_path: Path) -> None:
+    """The ops of that run whose bytes never reached the disk are noted, and the file systems are named."""
+    report = explore(stores.RETRIES_FSYNC, faults="error:failed-fsync", profile="ext4,xfs", out=tmp_path)
+    finding = report.findings[0]
+    assert "/power@" in finding.id
+    assert [line.op for line in finding.ops if line.note == "lost"], str(report)
+    assert finding.profiles
+    assert set(finding.profiles) <= {"ext4", "xfs"}
+
+
+def test_what_a_call_raised_is_told_without_the_place_of_the_lab(tmp_path: Path) -> None:
+    """The root is another one on every run: two reports of one fault must not differ by it."""
+    report = explore(stores.LEAVES_TMP, faults="error:ENOSPC", out=tmp_path)
+    told = [finding.summary for finding in report.findings if "File exists" in finding.summary]
+    assert told
+    assert not any("/root/" in text for text in told), told
+
+
 # --- sabotage ----------------------------------------------------------------------------------------
 
 

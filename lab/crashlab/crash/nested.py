@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.kill import Cut, cut_points
 from crashlab.crash.losses import Losses
-from crashlab.crash.states import CrashState, cut, no_such_op, prefixes_of
+from crashlab.crash.states import CrashState, cut, prefixes_of
 from crashlab.errors import UsageError
 from crashlab.subject import REBUILT
 
@@ -133,7 +133,11 @@ class Recovery:
             raise UsageError(text)
         done = self.start + int(match["done"])
         if done > len(self.trace.ops) or (kill and kill["cut"] and done == self.start):
-            raise no_such_op(dataclasses.replace(self.trace, ops=_alone(self.ops)), crash, int(match["done"]))
+            text = (
+                f"no op {match['done']} in the recovery from {self.outer.id} ({len(self.ops)} ops): "
+                f"{self.outer.id}/{crash} comes from another program or version, or from a stored run"
+            )
+            raise UsageError(text)
         if kill is None:
             return self.lost(self.losses.one(f"power@{done}{_NAMED.sub(self._number, match['lost'] or '')}"))
         if kill["cut"] is None:
@@ -244,10 +248,6 @@ def _moved(op: t.Op, n: int, number_of: Callable[[int], int]) -> t.Op:
     if isinstance(op, t.FileOp):
         return dataclasses.replace(op, n=n, inode=number_of(op.inode))
     return dataclasses.replace(op, n=n)
-
-
-def _alone(ops: Sequence[t.Op]) -> tuple[t.Op, ...]:
-    return tuple(dataclasses.replace(op, n=number) for number, op in enumerate(ops, start=1))
 
 
 def _told(op: t.Op) -> tuple[object, ...]:
