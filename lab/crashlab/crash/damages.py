@@ -163,9 +163,9 @@ class Damages:
             case "stale":
                 yield from map(str, self._versions(at, path))
             case "stale-block":
-                older = self._versions(at, path)
-                for block in self._some_blocks(blocks):
-                    yield from (f"{block}:{op}" for op in older)
+                for op in self._versions(at, path):
+                    changed = self._changed_blocks(at, path, op)
+                    yield from (f"{changed[place]}:{op}" for place in self._some_blocks(len(changed)))
             case "swap":
                 yield from (encoded(other) for other in self._partners(at, path) if other > path)
             case "misdirect":
@@ -184,6 +184,12 @@ class Damages:
         if self._edges:
             return tuple(sorted({0, count // 2, count - 1} & set(range(count))))
         return _ends(range(count))
+
+    def _changed_blocks(self, at: int, path: str, since: int) -> Sequence[int]:
+        """The blocks of a file that it had ``since`` already, and that have been written since."""
+        trees = (prefixes_of(self._trace).tree(n) for n in (since, at))
+        old, new = (file.content.blocks if (file := file_at(tree, path)) is not None else () for tree in trees)
+        return [number for number, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]]
 
     def _versions(self, at: int, path: str) -> Sequence[int]:
         """The last op of each older version of a file, as it lay at rest, the newest first."""

@@ -239,6 +239,14 @@ def test_older_versions_are_those_that_lay_at_rest() -> None:
     assert list(states(trace, "restore")) == []  # with its one file kept new nothing is older
 
 
+def test_an_older_block_is_one_that_was_written_since() -> None:
+    """Where few blocks are tried, none is spent on one that no write has touched: that would change nothing."""
+    size, block = 10 * 4096, bytes(range(256)) * 16
+    trace = trace_of(create("d", 11), write("d", 11, bytes(size)), ack(1), write("d", 11, block, 4096), ack(2))
+    source = Damages(trace, kind="Store", variants=("stale-block",), sample=0, edges=True)
+    assert [state.id for state in source.states()] == ["damage@d:stale-block:1:3"]
+
+
 def test_the_moments_of_a_program_leave_it_work_to_do() -> None:
     """The last ack or save point before the last effect, and the end."""
     run = (create("v", 11), write("v", 11, b"a"), ack(1), effect("mail"), save_point("B"), effect("pay"), ack(2))
