@@ -15,6 +15,7 @@ something else can tell that they are old (a program with effects, or several fi
 
 from __future__ import annotations
 
+import os
 import random
 from functools import cached_property
 from itertools import pairwise
@@ -241,7 +242,8 @@ class Damages:
             return []
         listed, size = {int(number) for number in self.listed(at, path, "bit")}, file.content.size
         left = 8 * size - len(listed)
-        chance = random.Random(f"{self._seed} {at} {path}")  # noqa: S311 - a sample, no secret
+        # A name is bytes: one that is no text must have its sample too.
+        chance = random.Random(os.fsencode(f"{self._seed} {at} {path}"))  # noqa: S311 - a sample, no secret
         picked: set[int] = set()
         while len(picked) < min(self._sample, left):
             number = chance.randrange(8 * size)

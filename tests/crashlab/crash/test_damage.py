@@ -223,6 +223,14 @@ def test_a_large_file_is_sampled_beyond_its_edges_and_the_sample_counts_apart() 
     assert {int(state.id.rpartition(":")[2]) for state in other.states()} != tried
 
 
+def test_a_name_that_is_no_text_has_a_sample_too() -> None:
+    """On Linux a name is bytes; what is not UTF-8 comes as surrogates."""
+    trace = trace_of(create("\udcff", 11), write("\udcff", 11, bytes(300)), ack(1))
+    source = Damages(trace, kind="Store", variants=("bit",), bound=8, sample=3)
+    assert source.extent().sampled == 3
+    assert all(state.id.startswith("damage@%FF:bit:") for state in source.states())
+
+
 def test_a_sound_directory_of_another_time_is_tried_where_something_can_tell() -> None:
     """With several files, or for a program with a world outside; or when asked for by name."""
     assert {state.damage.kind for state in states(STORE).values() if state.damage} == set(KINDS)
