@@ -33,6 +33,10 @@ _READ = Explanation(
     "The file is there and could not be read; the recovery went on as if it had never been written.",
     ("Take only FileNotFoundError for nothing there. Let every other OSError through to the caller.",),
 )
+_SPOILED = Explanation(
+    "The recovery could not read a file, and removed or rewrote what it could not read; the bytes were whole.",
+    ("After a read that failed change nothing: raise, and let the next start read again.",),
+)
 _SWALLOWED = Explanation(
     "The call was refused, and the save returned all the same: the caller believes in a value that is not there.",
     ("Let the OSError out of save. A save that returns has promised that the value can be loaded.",),
@@ -69,7 +73,9 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     """Cause and advice for a violation after an error."""
     problem = judgement.problems[0]
     if state.point.variant == READ:
-        return _READ if problem.step == FAILING or problem.kind.endswith("-effect") else _AGAIN
+        if problem.step == FAILING or problem.kind.endswith("-effect"):
+            return _READ
+        return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
     if state.loss is not None:
         return _DROPPED
     if problem.expected == (SAID,):

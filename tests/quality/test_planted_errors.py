@@ -21,6 +21,12 @@ FOUND: dict[str, tuple[Store | Log | Subject, str, set[str], str]] = {
     "swallows EIO": (stores.SWALLOWS, "error:EIO", {"lost"}, "Let the OSError out"),
     "retries fsync": (stores.RETRIES_FSYNC, "error:failed-fsync", {"lost"}, "write the whole value again"),
     "no file for an unread one": (stores.NONE_ON_ERROR, "error:EIO-read", {"silent-reset"}, "FileNotFoundError"),
+    "removes what it could not read": (
+        stores.REMOVES_UNREAD,
+        "error:EIO-read",
+        {"silent-reset"},
+        "After a read that failed change nothing",
+    ),
     "ignores a short write": (stores.IGNORES_SHORT, "error:short-write", {"lost"}, "until every byte"),
     "leaves a temporary file": (stores.LEAVES_TMP, "error:ENOSPC", {"stuck"}, "a name of its own"),
     "empties before it is sure": (stores.IN_PLACE, "error:ENOSPC", {"lost"}, "rename it over the old one"),
