@@ -53,7 +53,7 @@ _AGAIN = Explanation(
     ),
 )
 _IN_PLACE = Explanation(
-    "The old value was changed in place before all of the new one was there; when the error came, neither was.",
+    "The file was changed in place before all of the new value was there; after the error neither old nor new is.",
     (
         "Write a temporary file in the same directory, fsync it, rename it over the old one, fsync the directory:",
         "an error at any of these steps leaves the old value untouched.",
@@ -80,6 +80,8 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
         return _DROPPED
     if problem.expected == (SAID,):
         return _SILENT
+    if problem.kind == "stuck" and problem.step == "first" and any(isinstance(op, t.Call) for op in state.trace.ops):
+        return _IN_PLACE  # a load that raises, where nothing was acked
     if problem.kind == "stuck" or problem.step in ("second", "third"):
         return _AGAIN
     if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:

@@ -91,6 +91,15 @@ def test_a_loss_after_a_failed_barrier_says_what_was_lost_and_where_that_can_be(
     assert set(finding.profiles) <= {"ext4", "xfs"}
 
 
+def test_a_first_value_that_is_half_there_is_told_as_changed_in_place(tmp_path: Path) -> None:
+    """Nothing was acked, and load raises: no leftover stops it, but the file itself."""
+    report = explore(stores.IN_PLACE, faults="error:ENOSPC", out=tmp_path)
+    (stuck,) = (finding for finding in report.findings if finding.kind == "stuck")
+    assert "nothing was acked" in stuck.summary
+    assert "changed in place" in stuck.why
+    assert stuck.expected[0] == "nothing there"
+
+
 def test_what_a_call_raised_is_told_without_the_place_of_the_lab(tmp_path: Path) -> None:
     """The root is another one on every run: two reports of one fault must not differ by it."""
     report = explore(stores.LEAVES_TMP, faults="error:ENOSPC", out=tmp_path)
