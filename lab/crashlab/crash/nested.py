@@ -135,7 +135,8 @@ class Recovery:
         if done > len(self.trace.ops) or (kill and kill["cut"] and done == self.start):
             text = (
                 f"no op {match['done']} in the recovery from {self.outer.id} ({len(self.ops)} ops): "
-                f"{self.outer.id}/{crash} comes from another program or version, or from a stored run"
+                f"{self.outer.id}/{crash} comes from another program, value or "
+                f"runtime version. Use the stored run: crashlab replay {self.outer.id}/{crash} --run .crashlab/runs/…"
             )
             raise UsageError(text)
         if kill is None:
