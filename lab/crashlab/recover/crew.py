@@ -102,4 +102,4 @@ def answer_of(form: Message) -> Answer:
 
 def _step(form: Message) -> Step:
     fields: dict[str, Any] = {**form, "events": tuple(t.op_from_json(op) for op in form["events"])}
-    return Step(**{**fields, "destroyed": tuple(form["destroyed"]), "left": tuple(form["left"])})
+    return Step(**{**fields, **{name: tuple(form[name]) for name in ("destroyed", "aside", "left")}})

@@ -25,7 +25,7 @@ DOUBTED_AFTER = 4
 """After so many states in a row that had to go elsewhere, only every eighth is tried."""
 _TRIED_EVERY = 8
 _READ_BYTES = 1 << 18
-_NOTHING: dict[str, Any] = {"destroyed": ()}
+_NOTHING: dict[str, Any] = {"destroyed": (), "aside": ()}
 _GONE = getattr(select, "POLLRDHUP", 0)
 
 assert reused.STATES_IN_ONE_LIFE  # loaded here, once, so that the process itself has nothing to import

@@ -232,39 +232,45 @@ class Worker:
             shared = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
             if shared is not None and not request.get("compared"):
                 return {"state": request["state"], "steps": shared, "shared": True}
-            left = self._left(state)
-            place.refill(self._root, state.tree)
             if shared is not None:
-                return {"state": request["state"], "compared": shared, **self._compared(request, state, known, left)}
+                return {"state": request["state"], "compared": shared, **self._compared(request, state, known)}
+            place.refill(self._root, state.tree)
         return {"state": request["state"], "steps": self._alone(request, state, known)}
 
     def _alone(self, request: Message, state: CrashState, known: Message) -> list[Message]:
         """The steps, each in a process of its own, up to the first that does not return."""
-        steps, effects = [], list(known["effects"])
-        for step in request["steps"]:
+        steps: list[Message] = []
+        asked, effects = list(request["steps"]), list(known["effects"])
+        while asked:
+            step = asked.pop(0)
             events: list[Message] = []
             job = Job(**{**known, "step": step, "effects": effects})
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
-            destroyed = () if ended.how == "returned" else self._destroyed(state)
-            steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
+            destroyed, aside = ((), ()) if ended.how == "returned" else self._changed(state)
+            told = {"events": events, "destroyed": destroyed, "aside": aside}
+            steps.append({"step": step["step"], **ended.form(), **told})
             effects.extend(op for op in events if op["op"] == t.Effect.KIND)
             if ended.how != "returned" and not step.get("go_on"):
-                break
+                # What a refusal has moved out of the way must be missed by the next recovery too.
+                again = aside and step["step"] == "first"
+                asked = [{**step, "step": "second", "again": False}] if again else []
         return steps
 
-    def _compared(self, request: Message, state: CrashState, known: Message, shared: Left) -> Message:
-        """The steps in processes of their own, and whether they left the same files as those of the shared one.
+    def _compared(self, request: Message, state: CrashState, known: Message) -> Message:
+        """The steps in processes of their own, and whether they leave the same files as those of the shared one did.
 
-        Where they did not, they are done once more: other files each time are the subject's own choice.
+        Where they do not, they are done once more: other files each time are the subject's own choice.
         """
-        steps = self._alone(request, state, known)
-        alone = self._left(state)
+        shared = self._left(state)
+        steps, alone = self._once_more(request, state, known)
         if shared.digest == alone.digest:
             return {"steps": steps, "left_same": True}
+        _, again = self._once_more(request, state, known)
+        return {"steps": steps, "left_same": again.digest != alone.digest and shared.alike(alone)}
+
+    def _once_more(self, request: Message, state: CrashState, known: Message) -> tuple[list[Message], Left]:
         place.refill(self._root, state.tree)
-        self._alone(request, state, known)
-        always = self._left(state).digest == alone.digest
-        return {"steps": steps, "left_same": not always and shared.alike(alone)}
+        return self._alone(request, state, known), self._left(state)
 
     def _left(self, state: CrashState) -> Left:
         tree = directory.read(self._root)
@@ -278,14 +284,14 @@ class Worker:
             raise Abandoned
         return ended
 
-    def _destroyed(self, state: CrashState) -> tuple[str, ...]:
-        """Files of the state, in ``dir`` and ``home``, that are gone now or have other bytes."""
+    def _changed(self, state: CrashState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Files of the state, in ``dir`` and ``home``, whose bytes are gone, and those whose bytes have a new name."""
         now = directory.read(self._root)
-        return tuple(
-            path
-            for path, _, node in state.tree.walk()
-            if isinstance(node, File) and not path.startswith("tmp/") and _bytes(now, path) != node.content.digest
-        )
+        held, holds = _digests(state.tree), _digests(now)
+        new = {digest for path, digest in holds.items() if held.get(path) != digest}
+        changed = [path for path, digest in held.items() if holds.get(path) != digest]
+        gone = tuple(path for path in changed if held[path] not in new)
+        return gone, tuple(path for path in changed if held[path] in new)
 
 
 def _asked_state(trace: t.Trace, request: Message) -> CrashState:
@@ -296,9 +302,10 @@ def _asked_state(trace: t.Trace, request: Message) -> CrashState:
     return state_of(trace, request["state"], profile=request.get("profile"), rebuilt=request.get("rebuilt", ()))
 
 
-def _bytes(tree: Tree, path: str) -> str:
-    node = tree.node(path)
-    return node.content.digest if isinstance(node, File) else ""
+def _digests(tree: Tree) -> dict[str, str]:
+    """What each file in ``dir`` and ``home`` holds."""
+    files = ((path, node) for path, _, node in tree.walk() if isinstance(node, File))
+    return {path: node.content.digest for path, node in files if not path.startswith("tmp/")}
 
 
 def bare_forks(count: int) -> float:
