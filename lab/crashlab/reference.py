@@ -6,6 +6,7 @@ is found here, before any crash state is made. Each reason says what was seen an
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -64,7 +65,7 @@ def record_twice(host: Host, recorder: str = "auto") -> Recorded:
     ``recorder`` is ``python``, ``strace``, or ``auto``: strace where the other one could not see everything.
     Raises UsageError where the subject fails without any crash.
     """
-    _check_stop(host.description)
+    _check_limits(host.description)
     program = host.description["kind"] == Commands.kind
     if recorder == "python" and program:
         text = "the commands of a program can be recorded under strace only; leave out recorder='python'"
@@ -246,8 +247,11 @@ def _ended_inside(recording: RawRecording, description: dict[str, Any]) -> bool:
     return unseen or bool(replay_proof(trace, recording.last, description["rebuilt"]))
 
 
-def _check_stop(description: dict[str, Any]) -> None:
-    acks = description["stop_after_acks"]
+def _check_limits(description: dict[str, Any]) -> None:
+    acks, timeout_s = description["stop_after_acks"], description["timeout_s"]
+    if not 0 < timeout_s < math.inf:
+        text = f"timeout_s is {timeout_s:g}; expected a number of seconds above 0"
+        raise UsageError(text)
     if acks is None:
         return
     if acks < 1:

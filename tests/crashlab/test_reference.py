@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from crashlab import trace as t
+from crashlab.errors import UsageError
 from crashlab.observation import RawRecording
 from crashlab.record.strace.mapped import HOLD_US
 from crashlab.recover.place import base_tree
@@ -35,7 +37,7 @@ class EndedAtAnAck:
         inside = (self.traced or {}).get("hold_us", 0) < self.long_enough_us
         last = LATER if inside and self.how == "file" else LAST
         unseen = ("process 7 was started by something that strace did not show",) if inside and last is LAST else ()
-        return RawRecording("/r", base_tree(), OPS, last, "signal", unseen=unseen)
+        return RawRecording(root="/r", base=base_tree(), ops=OPS, last=last, how="signal", unseen=unseen)
 
 
 @needs_strace
@@ -55,3 +57,12 @@ def test_what_holding_does_not_mend_is_not_believed() -> None:
     recorded = record_twice(cast("Host", EndedAtAnAck("file", 1 << 60)))
     assert [reason.code for reason in recorded.unmeasured] == ["unseen-writer"]
     assert "calls that strace shows" in recorded.unmeasured[0].next
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, -1.0, math.nan, math.inf])
+def test_a_time_limit_that_is_none_is_a_misuse(timeout_s: float) -> None:
+    """Nothing runs, and nobody is said to have taken longer than less than no time."""
+    host = EndedAtAnAck("file", 0)
+    host.description["timeout_s"] = timeout_s
+    with pytest.raises(UsageError, match="expected a number of seconds above 0"):
+        record_twice(cast("Host", host))
