@@ -120,6 +120,11 @@ class Host:
 
     # --- what a caller asks --------------------------------------------------------------------
 
+    @property
+    def watches_from_outside(self) -> bool:
+        """Whether runs are watched by their system calls, so that nobody inside can die at an op."""
+        return self.traced is not None or bool(self.description["kind"] == Commands.kind)
+
     def record(self, *, timeout_s: float, **way: Unpack[Way]) -> RawRecording:
         """Run the workload once under the recorder, on an empty place, in the way that is asked for."""
         self._one_at_a_time()
@@ -127,7 +132,7 @@ class Host:
             self._recorder = self._worker("record")
         program = self.description["kind"] == Commands.kind
         nothing = dict.fromkeys(Way.__annotations__)
-        traced = way.get("traced", {} if program and self.traced is None else self.traced)
+        traced = way.get("traced", {} if self.traced is None and self.watches_from_outside else self.traced)
         request = {
             **nothing,
             **way,
