@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from crashlab.report.model import Difference
 
 LINE_BYTES = 16
+_VISIBLE = range(0x20, 0x7F)
 Run = tuple[str, bool]
-"""Text of some bytes in a row, and whether they differ from the other side."""
+"""Text of some bytes in a row, and whether they differ from the other side. Where that has ended, they do not."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def byte_lines(part: Difference) -> list[ByteLine]:
     lines = []
     for start in range(0, max(len(before), len(after)), LINE_BYTES):
         old, new = before[start : start + LINE_BYTES], after[start : start + LINE_BYTES]
-        marks = [old[n : n + 1] != new[n : n + 1] for n in range(max(len(old), len(new)))]
+        marks = [bool(old and new) and old[n : n + 1] != new[n : n + 1] for n in range(max(len(old), len(new)))]
         old_hex, old_ascii = _sides(old, marks)
         new_hex, new_ascii = _sides(new, marks)
         lines.append(ByteLine(part.at + start, old_hex, old_ascii, new_hex, new_ascii))
@@ -52,5 +53,5 @@ def _sides(data: bytes, marks: Sequence[bool]) -> tuple[tuple[Run, ...], tuple[R
     for differs, group in groupby(pairs, key=lambda pair: pair[1]):
         members = bytes(byte for byte, _ in group)
         as_hex.append((members.hex(" "), differs))
-        as_ascii.append(("".join(chr(byte) if 32 <= byte < 127 else "·" for byte in members), differs))  # noqa: PLR2004 - the visible part of ASCII
+        as_ascii.append(("".join(chr(byte) if byte in _VISIBLE else "·" for byte in members), differs))
     return tuple(as_hex), tuple(as_ascii)

@@ -32,7 +32,7 @@ _TEXT_CHARACTERS = 80
 
 def moments_of(trace: t.Trace) -> tuple[Moment, ...]:
     """The first thousand save points, counted effects and acks of the recorded run."""
-    found = []
+    found: list[Moment] = []
     for op in trace.ops:
         if len(found) == MOMENTS_AT_MOST:
             break

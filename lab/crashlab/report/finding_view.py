@@ -16,7 +16,7 @@ from crashlab.report.finding import (
 )
 from crashlab.report.legal import legal_words
 from crashlab.report.page import count
-from crashlab.report.sentences import finding_sentence
+from crashlab.report.sentences import FAULT_WORDS, finding_sentence
 from crashlab.report.tables import LETTERS
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from crashlab.report.model import DiskLine, FileChange, Finding, OpLine, SubjectInfo
 
 _OPS_AT_MOST, _DISK_AT_MOST, _EFFECTS_AT_MOST, _OUTPUT_LINES, _SAME_AT_MOST = 60, 12, 16, 20, 12
-_CHANGE_WORDS = {"same": "as the program saw it", "gone": "its name is gone", "back": "an older name is there"}
+_CHANGE_WORDS = {
+    "same": "as the program saw it",
+    "gone": "its name is gone",
+    "back": "a name that the program had removed is there",
+}
 
 
 def finding_view(finding: Finding, subject: SubjectInfo, *, key: str, number: int, opened: bool) -> dict[str, Any]:
@@ -62,7 +66,7 @@ def finding_view(finding: Finding, subject: SubjectInfo, *, key: str, number: in
 def _about(finding: Finding, subject: SubjectInfo) -> Iterator[tuple[str, str]]:
     yield "subject", "   ".join(each for each in (subject.source, SHAPES.get(subject.kind, subject.kind)) if each)
     yield "place", finding.place
-    yield "fault", f"{finding.fault}: {finding.fault_line}" if finding.fault_line else finding.fault
+    yield "fault", f"{finding.fault}: {FAULT_WORDS[finding.fault]}" if finding.fault in FAULT_WORDS else finding.fault
     plain = not any("[" in each or each == "posix" for each in finding.profiles)
     yield "possible on", ", ".join(finding.profiles) + (" with default options" if plain and finding.profiles else "")
     yield "contract", finding.contract or ""
@@ -93,7 +97,9 @@ def _ops(finding: Finding) -> Iterator[dict[str, Any]]:
         yield _row(line=finding.fault_line)
 
 
-def _row(*, op: OpLine | None = None, line: str = "", gap: bool = False, note: str = "", at: str = "") -> dict[str, Any]:
+def _row(
+    *, op: OpLine | None = None, line: str = "", gap: bool = False, note: str = "", at: str = ""
+) -> dict[str, Any]:
     row: dict[str, Any] = {"line": line, "gap": gap, "note": note, "at": at}
     return row if op is None else {**row, "op": op}
 

@@ -50,7 +50,9 @@ class Limits:
     def over(self, parts: int) -> Limits:
         """The same page for so many parts, each of which gets at least something."""
         numbers = (self.cards, self.rows, self.jumps, self.matrix, self.notes)
-        return Limits(*(max(number // parts, 1) for number in numbers), bin=min(self.bin * max(parts / 8, 1), 44.0))
+        cards, rows, jumps, matrix, notes = (max(number // parts, 1) for number in numbers)
+        unit = min(self.bin * max(parts / 8, 1), 44.0)
+        return Limits(cards=cards, rows=rows, jumps=jumps, matrix=matrix, notes=notes, bin=unit)
 
 
 REPORTS_AT_MOST = 100
@@ -76,7 +78,7 @@ def render_html(reports: Sequence[Report]) -> str:
 def _page(reports: Sequence[Report], parts: int) -> str:
     drawn = reports[: max(REPORTS_AT_MOST // parts, 1)]
     limits = Limits().over(parts * len(drawn))
-    views = [_view(report, f"r{n}", limits, opened=len(drawn) == 1) for n, report in enumerate(drawn, start=1)]
+    views = [report_view(report, f"r{n}", limits, opened=len(drawn) == 1) for n, report in enumerate(drawn, start=1)]
     script, style = asset("page.js"), asset("page.css")
     template = environment().get_template("page.html.j2")
     return template.render(
@@ -104,7 +106,8 @@ def _footer(reports: int, drawn: int) -> str:
 # --- one report ------------------------------------------------------------------------------------
 
 
-def _view(report: Report, key: str, limits: Limits, *, opened: bool) -> dict[str, Any]:
+def report_view(report: Report, key: str, limits: Limits, *, opened: bool) -> dict[str, Any]:
+    """Everything that the templates ask for of one report. ``opened``: its first finding is unfolded."""
     cards = _cards(report, key, limits.cards, opened=opened)
     groups, hidden = _groups(report, cards, limits.rows)
     jumps = [_jump(key, number, report.findings[number - 1]) for number in sorted(cards)][: limits.jumps]

@@ -70,7 +70,8 @@ def trusted(text: str) -> Markup:
 
 def policy(script: str, style: str) -> str:
     """The content security policy of a page: nothing is loaded, and no script or style but these two has effect."""
-    return f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    ours = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    return f"default-src 'none'; {ours}; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
