@@ -16,7 +16,7 @@ from crashlab.report.finding import (
 )
 from crashlab.report.legal import legal_words
 from crashlab.report.page import count
-from crashlab.report.sentences import FAULT_WORDS, finding_sentence
+from crashlab.report.sentences import CONTRACT_WORDS, FAULT_WORDS, finding_sentence
 from crashlab.report.tables import LETTERS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _about(finding: Finding, subject: SubjectInfo) -> Iterator[tuple[str, str]]:
     yield "fault", f"{finding.fault}: {FAULT_WORDS[finding.fault]}" if finding.fault in FAULT_WORDS else finding.fault
     plain = not any("[" in each or each == "posix" for each in finding.profiles)
     yield "possible on", ", ".join(finding.profiles) + (" with default options" if plain and finding.profiles else "")
-    yield "contract", finding.contract or ""
+    yield "contract", f"{finding.contract}, {CONTRACT_WORDS.get(finding.contract, '')}" if finding.contract else ""
     yield "confirmed", CONFIRMED.get(finding.confirmed or "", finding.confirmed or "")
     yield "digest", finding.digest
     yield "look", finding.directory

@@ -126,8 +126,8 @@ def _where(report: Report) -> str:
 def _parts(report: Report, finding: Finding) -> Iterator[str]:
     yield f"# {words(finding.kind)}: {words(finding.summary, at_most=200)}\n"
     yield "<!-- Look through it before you post it: it holds the bytes of the files, and paths of your machine. -->\n"
-    yield f"After a crash {words(kind_words(finding.kind))}. The crash was computed from one recorded run: the ops up to"
-    yield "it, and files that it may leave. Recovery is the program's own, in a fresh process.\n"
+    yield f"After a crash {words(kind_words(finding.kind))}. The crash was computed from one recorded run: the ops up"
+    yield "to it, and files that it may leave. Recovery is the program's own, in a fresh process.\n"
     yield "## Versions\n"
     yield "- what was tested: (name its version here)"
     for name, version in report.versions.items():
@@ -197,8 +197,8 @@ def _attached_part(folder: Path, characters: int) -> Iterator[str]:
     yield "\n## The files themselves\n"
     made = code(f"tar czf state.tar.gz -C {folder} {places}", at_most=4_096)
     yield f"They are too large to stand here: a script that rebuilds them has {characters:,} characters. They are"
-    yield f"attached as `state.tar.gz`, made with {made}; unpack it into an empty directory and run the recovery on its `dir`,"
-    yield "with its `home` and `tmp` as HOME and TMPDIR.\n"
+    yield f"attached as `state.tar.gz`, made with {made}; unpack it into an empty directory and run the recovery on its"
+    yield "`dir`, with its `home` and `tmp` as HOME and TMPDIR.\n"
 
 
 def _entries(folder: Path) -> Iterator[str]:

@@ -45,6 +45,16 @@ FAULT_WORDS: dict[str, str] = {
     "server": "the server dies and comes back",
     "race": "a second owner enters",
 }
+CONTRACT_WORDS: dict[str, str] = {
+    "PC": "prefix continuation",
+    "EO": "effect exactly once",
+    "FD": "fork determinism",
+    "CV": "checkpoint validity",
+    "CO": "consume once",
+    "RD": "recovery determinism",
+}
+"""The properties of the Resume Contract by their letters."""
+
 _FAULTS_NAMED = {"kill": "kills", "power": "power losses", "error": "I/O errors", "damage": "damage"}
 _FAULTS_NAMED |= {"recovery": "crashes of its recovery", "connection": "broken connections"}
 _FAULTS_NAMED |= {"server": "deaths of its server", "race": "second owners"}

@@ -91,7 +91,9 @@ def timeline_of(report: Report, numbers: Collection[int], *, bin_width: float = 
     return Timeline(
         ops=ops,
         ticks=tuple((_x(n, ops), n) for n in _ticks(ops)),
-        marks=tuple((label, tuple(_marks(report.moments, op, ops, bin_width))) for op, label in _LANES),
+        marks=tuple(
+            (label, lane) for op, label in _LANES if (lane := tuple(_marks(report.moments, op, ops, bin_width)))
+        ),
         bars=tuple((name, tuple(_bars(verdicts, ops, bin_width))) for name, verdicts in lanes),
         flags=flags,
         words=tuple(each for each in words if each[1]),
