@@ -24,7 +24,7 @@ GITHUB_TAKES_BYTES = 1024 * 1024
 SUMMARY_BYTES = 768 * 1024
 """What we write at most: GitHub's own count may be another, and other steps write there too."""
 _FINDINGS_IN_FULL, _FINDINGS_LISTED, _REPORTS_AT_MOST, _NOTES_AT_MOST = 50, 200, 200, 20
-_TAIL_BYTES = 400
+_TAIL_BYTES, _BLOCK_CHARACTERS = 400, 20_000
 _SIGNS = {"consistent": "✅", "violation": "❌", "unmeasured": "⚠️"}
 
 
@@ -90,7 +90,7 @@ def _about(report: Report) -> str:
 
 def _in_full(report: Report, finding: Finding) -> str:
     """A finding to unfold; what is inside is the text view."""
-    text = block(render_finding(finding, report.subject, color=False))
+    text = block(render_finding(finding, report.subject, color=False), at_most=_BLOCK_CHARACTERS)
     head = f"{words(finding.kind)} {code(finding.id)} {words(finding.summary, at_most=200)}"
     told = f"After this crash {words(kind_words(finding.kind))}."
     return f"<details><summary>{head}</summary>\n\n{told}\n\n{text}\n\n</details>\n"

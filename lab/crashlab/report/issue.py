@@ -18,7 +18,7 @@ from crashlab.errors import LabError, UsageError
 from crashlab.report.finding import effects_told, note_of, observed_words
 from crashlab.report.legal import legal_words
 from crashlab.report.markdown import block, code, words
-from crashlab.report.page import count
+from crashlab.report.page import count, printable
 from crashlab.report.sentences import kind_words
 from crashlab.subject import PROGRAMS
 from crashlab.tree import ROOT_INODE, Directory, File, Symlink
@@ -33,7 +33,7 @@ ISSUE_CHARACTERS = 60_000
 """An issue on GitHub has at most 65,536 characters (cited: the error that its interface gives)."""
 PLACES = ("dir", "home", "tmp")
 _OPS_AT_MOST, _OUTPUT_LINES, _DISK_AT_MOST = 40, 20, 40
-_PLAIN_BYTES, _LINE = 256, 88
+_PLAIN_BYTES, _LINE, _BLOCK_CHARACTERS, _NAME_CHARACTERS = 256, 88, 8_000, 120
 _SCRIPT = '''\
 #!/usr/bin/env python3
 """Rebuilds the files that a crash left: {id}.
@@ -99,8 +99,8 @@ def render_issue(run: RunFolder, report: Report, finding: Finding) -> str:
 def rebuild_script(run: RunFolder, report: Report, finding: Finding) -> str:
     """A Python program, pure ASCII, that needs nothing but Python 3 and rebuilds the files of the crash state."""
     entries = "".join(_entries(_folder_of(run, finding)))
-    safe_id = finding.id.encode("ascii", "backslashreplace").decode().replace("\\", "/").replace('"', "'")
-    return _SCRIPT.format(id=safe_id, entries=entries, where=ascii(_where(report)))
+    shown_id = _ascii(finding.id).replace("\\", "/").replace('"', "'")  # it stands in a docstring
+    return _SCRIPT.format(id=shown_id, entries=entries, where=ascii(_where(report)))
 
 
 def _folder_of(run: RunFolder, finding: Finding) -> Path:
@@ -115,9 +115,13 @@ def _folder_of(run: RunFolder, finding: Finding) -> Path:
 
 
 def _where(report: Report) -> str:
-    who = f"resume {report.subject.name}" if report.subject.kind in PROGRAMS else f"load {report.subject.name}"
-    told = who.replace("%", "%%").encode("ascii", "backslashreplace").decode()
-    return f"now {told} on %(root)s/dir, with HOME=%(root)s/home and TMPDIR=%(root)s/tmp"
+    name = _ascii(report.subject.name).replace("%", "%%")
+    verb = "resume" if report.subject.kind in PROGRAMS else "load"
+    return f"now {verb} {name} on %(root)s/dir, with HOME=%(root)s/home and TMPDIR=%(root)s/tmp"
+
+
+def _ascii(text: str) -> str:
+    return printable(text[:_NAME_CHARACTERS], ascii_only=True)
 
 
 # --- the text --------------------------------------------------------------------------------------
@@ -136,11 +140,11 @@ def _parts(report: Report, finding: Finding) -> Iterator[str]:
     if finding.profiles:
         yield f"- possible on: {words(', '.join(finding.profiles))}"
     yield "\n## What ran, up to the crash\n"
-    yield block("\n".join(_ops(finding)))
+    yield block("\n".join(_ops(finding)), at_most=_BLOCK_CHARACTERS)
     yield "\n## The files after it\n"
-    yield block("\n".join(_disk(finding)) or "none")
+    yield block("\n".join(_disk(finding)) or "none", at_most=_BLOCK_CHARACTERS)
     yield "\n## What recovery did\n"
-    yield block("\n".join(_recovery(report, finding)))
+    yield block("\n".join(_recovery(report, finding)), at_most=_BLOCK_CHARACTERS)
     legal = legal_words(finding)
     if legal:
         yield "\n## Why a crash may leave this\n"

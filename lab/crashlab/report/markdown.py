@@ -37,15 +37,17 @@ def code(text: str, *, at_most: int = CHARACTERS_AT_MOST) -> str:
     return f"<code>{_referenced(text, at_most)}</code>" if text else ""
 
 
-def block(text: str, language: str = "text") -> str:
-    """Lines of code behind a fence that is longer than any row of backticks in them.
+def block(text: str, language: str = "text", *, at_most: int | None = None) -> str:
+    """Lines of code behind a fence that is longer than any row of backticks in them; cut after ``at_most`` characters.
 
     >>> print(block("a ``` b"))
     ````text
     a ``` b
     ````
     """
-    lines = "\n".join(printable(line) for line in text.rstrip("\n").split("\n"))
+    left = 0 if at_most is None else len(text) - at_most
+    told = f"{text[:at_most]}\n... {left:,} characters cut" if left > 0 else text
+    lines = "\n".join(printable(line) for line in told.rstrip("\n").split("\n"))
     longest = max((len(run) for run in re.findall(r"`+", lines)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{lines}\n{fence}"

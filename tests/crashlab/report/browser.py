@@ -49,8 +49,10 @@ def chromium() -> str:
 
 
 class Tab:
-    """One page in the browser. ``requests`` are all that it asked for, ``complaints`` all that it logged; ``blocked`` says
-    of a request that was not let out, why."""
+    """One page in the browser. ``requests`` are all that it asked for, ``complaints`` all that it logged.
+
+    ``blocked`` says of each request that was not let out, why.
+    """
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self._to, self._from = to_browser, from_browser
