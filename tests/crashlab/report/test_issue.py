@@ -146,7 +146,7 @@ def test_the_report_tells_facts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_nothing_that_a_program_says_becomes_markup(tmp_path: Path, text: str) -> None:
     """The elements are those of a report of plain words, and the script still runs."""
-    shapes = []
+    shapes: list[list[str]] = []
     for each in (text, "plain"):
         run, report, finding = stored(tmp_path / str(len(shapes)), STATE)
         hostile = dataclasses.replace(poisoned(finding, each), id="kill@7", directory=finding.directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +13,12 @@ from tests.crashlab.report.hostile import TEXTS, Outline, full_report, outside, 
 from tests.crashlab.report.samples import ALL, DUPLICATE, UNMEASURED, VIOLATION
 from tests.crashlab.report.test_html import many
 
+if TYPE_CHECKING:
+    from crashlab.report.model import Report
+
 
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.verdict)
-def test_a_report_shows_itself(each: object) -> None:
+def test_a_report_shows_itself(each: Report) -> None:
     """Verdict, sentence and counts, in whole elements."""
     text = each._repr_html_()
     outline = Outline(text)
