@@ -104,9 +104,21 @@ def demo(options: argparse.Namespace) -> int:
     for report, exhibit in odd:
         wanted = exhibit.kind or "a pass"
         print(f"crashlab: {exhibit.subject} must show {wanted} and came out {report.verdict}", file=sys.stderr)
+    if kept := guarded(partial(_keep_together, reports, options)):
+        return kept
     if all(report.verdict != "unmeasured" for report, _ in odd):
         return VIOLATION if odd else CONSISTENT
     return UNMEASURED
+
+
+def _keep_together(reports: Sequence[Report], options: argparse.Namespace) -> int:
+    """All reports of the demo on one page, in the folder of all runs."""
+    views, out = importlib.import_module("crashlab.report.views"), _out(options)
+    if out.is_dir():  # unless no run got that far
+        views.write(views.draw(reports, "html"), out / "demo.html")
+        if not options.quiet:
+            print(f"crashlab: all of them on one page: {out / 'demo.html'}", file=sys.stderr)
+    return CONSISTENT
 
 
 def _side_by_side(subjects: Sequence[tuple[str, Sequence[str]]], options: argparse.Namespace) -> list[Checked]:

@@ -11,7 +11,8 @@ import pytest
 
 from crashlab import cli
 from crashlab.errors import LabError
-from tests.crashlab.report.samples import VIOLATION, finished
+from crashlab.side_by_side import Checked
+from tests.crashlab.report.samples import PASS, VIOLATION, finished
 
 
 def test_report_prints_the_latest_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +85,24 @@ def test_an_issue_is_about_one_finding(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.startswith("# duplicate-effect: ")
     assert cli.main(["show", "--issue", "--out", str(tmp_path)]) == 64
     assert "crashlab show ID --issue" in capsys.readouterr().err
+
+
+def test_the_demo_leaves_one_page_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder of all runs, which is named on stderr; nowhere where no run made that folder."""
+    exhibits = tuple(
+        types.SimpleNamespace(subject=name, kind=kind, options=()) for name, kind in (("a", ""), ("b", "lost"))
+    )
+    monkeypatch.setitem(sys.modules, "longrun", types.ModuleType("longrun"))
+    monkeypatch.setitem(sys.modules, "longrun.demo", types.SimpleNamespace(DEMO=exhibits))
+    checked = [Checked("a", 0, PASS), Checked("b", 1, VIOLATION)]
+    monkeypatch.setattr("crashlab.commands.check_side_by_side", lambda *_, **__: checked)
+    assert cli.main(["demo", "--out", str(tmp_path / "missing")]) == 0
+    assert "demo.html" not in capsys.readouterr().err
+    assert cli.main(["demo", "--out", str(tmp_path)]) == 0
+    assert f"all of them on one page: {tmp_path / 'demo.html'}" in capsys.readouterr().err
+    assert "2 subjects." in (tmp_path / "demo.html").read_text()
 
 
 def test_a_page_that_cannot_be_kept_does_not_hide_the_result(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crashlab.report.markdown import block, code, words
 from crashlab.report.page import count, duration
-from crashlab.report.sentences import kind_words, verdict_sentence
+from crashlab.report.sentences import kind_words, stood_by, verdict_sentence
 from crashlab.report.tables import WORDS, by_kind, fault_columns
 from crashlab.report.text import bound_words, control_words, judged, not_asked, render_finding
 
@@ -32,7 +32,7 @@ def render_github(reports: Sequence[Report]) -> str:
     """The summary of these reports, at most :data:`SUMMARY_BYTES` long; a part that does not fit is counted."""
     kept: list[str] = []
     room, left = SUMMARY_BYTES - _TAIL_BYTES, 0
-    for part in _parts(reports):
+    for part in _parts([stood_by(report) for report in reports]):
         size = len(part.encode()) + 1
         if left or size > room:
             left += 1

@@ -16,7 +16,7 @@ from crashlab import __version__
 from crashlab.report.finding import SHAPES
 from crashlab.report.finding_view import finding_view
 from crashlab.report.page import count, duration
-from crashlab.report.sentences import FAULT_WORDS, kind_words, verdict_sentence
+from crashlab.report.sentences import FAULT_WORDS, kind_words, stood_by, verdict_sentence
 from crashlab.report.tables import LETTERS, WORDS, by_kind, fault_columns, folded
 from crashlab.report.templating import asset, environment, policy, template_module, trusted
 from crashlab.report.text import bound_words, control_words, judged, not_asked
@@ -67,9 +67,9 @@ def render_html(reports: Sequence[Report]) -> str:
     if not reports:
         text = "there is no report to draw"
         raise ValueError(text)
-    page = ""
+    page, believed = "", [stood_by(report) for report in reports]
     for parts in _TRIES:
-        page = _page(reports, parts)
+        page = _page(believed, parts)
         if len(page.encode()) <= PAGE_BYTES:
             break
     return page

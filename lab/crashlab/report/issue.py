@@ -86,8 +86,13 @@ print({where} % {{"root": root}})
 def render_issue(run: RunFolder, report: Report, finding: Finding) -> str:
     """The bug report for one finding of a stored run.
 
-    Raises UsageError where the files of its crash state are not in the run folder any more.
+    Raises UsageError where the files of its crash state are not in the run folder any more, and where the lab does not
+    stand by the finding.
     """
+    if report.verdict != "violation":
+        why = f", {report.unmeasured[0].code}" if report.unmeasured else ""
+        text = f"{finding.id} is no violation: the run is {report.verdict}{why}"
+        raise UsageError(text)
     script = rebuild_script(run, report, finding)
     parts = list(_parts(report, finding))
     whole = "\n".join([*parts, *_script_part(script)])

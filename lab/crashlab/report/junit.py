@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from crashlab.report.page import count, printable
-from crashlab.report.sentences import verdict_sentence
+from crashlab.report.sentences import stood_by, verdict_sentence
 from crashlab.report.text import bound_words, render_finding
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def render_junit(reports: Sequence[Report]) -> str:
     """An XML document: ``testsuites``, a ``testsuite`` per report, a ``testcase`` per fault. Pure ASCII."""
     root = ElementTree.Element("testsuites", name="crashlab")
     for report in reports:
-        root.append(_suite(report))
+        root.append(_suite(stood_by(report)))
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     root.set("time", f"{sum(report.seconds for report in reports):.3f}")
@@ -72,6 +72,8 @@ def _case(report: Report, fault: FaultCount) -> ElementTree.Element:
     case = _new_case(report, fault.fault, fault.seconds)
     found = [finding for finding in report.findings if finding.fault == fault.fault]
     verdict = _verdict(fault, found)
+    if verdict == "violation" and report.verdict != "violation":
+        verdict = "unmeasured"  # the lab does not stand by what it found
     counts = ("points", "states", "distinct", "judged", "consistent", "refused", "violation", "unmeasured", "sampled")
     _properties(
         case,
@@ -84,7 +86,7 @@ def _case(report: Report, fault: FaultCount) -> ElementTree.Element:
     if verdict == "violation":
         _failure(case, report, found, number=fault.violation)
     elif verdict == "unmeasured":
-        number = count(fault.unmeasured, "crash state")
+        number = count(fault.unmeasured or fault.violation, "crash state")
         _error(case, f"{number} could not be judged; this is not a pass", report.unmeasured)
     elif verdict == "skipped":
         words = f"no crash state of the fault {fault.fault} was there to judge"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from crashlab.report.finding_view import finding_view
 from crashlab.report.html import Limits, report_view
 from crashlab.report.model import SubjectInfo
+from crashlab.report.sentences import stood_by
 from crashlab.report.templating import template_module
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _LIMITS = Limits(cards=0, rows=0, jumps=0, matrix=1, notes=10)
 
 def report_html(report: Report) -> str:
     """The report: its verdict, what was tried, and the first findings to unfold."""
-    parts = template_module("notebook.html.j2")
+    parts, report = template_module("notebook.html.j2"), stood_by(report)
     views = [
         finding_view(finding, report.subject, key="", number=number, opened=number == 1)
         for number, finding in enumerate(report.findings[:FINDINGS_AT_MOST], start=1)

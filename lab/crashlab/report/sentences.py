@@ -5,6 +5,7 @@ Nothing here judges: each sentence says again what the numbers of the report say
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from crashlab.report.model import gravity
@@ -89,6 +90,17 @@ def verdict_sentence(report: Report) -> str:
     more = "; and more" if len(kinds) > _KINDS_TOLD else ""
     where = f"After {failed:,} of {count(total, 'crash state')} ({names})" if failed else "After a crash"
     return f"{where} it broke a promise: {told}{more}."
+
+
+def stood_by(report: Report) -> Report:
+    """The report without findings that it does not stand by: where the lab computed something false it accuses nobody.
+
+    A note says that there were some. Any other report comes back as it is.
+    """
+    if report.verdict == "violation" or not report.findings:
+        return report
+    words = f"{count(len(report.findings), 'finding')} not shown: what they were computed from is not to be believed."
+    return dataclasses.replace(report, findings=(), notes=(*report.notes, words))
 
 
 def finding_sentence(finding: Finding) -> str:

@@ -58,8 +58,9 @@ def test_each_fault_of_each_subject_is_a_case() -> None:
 )
 def test_what_a_fault_comes_to(fields: dict[str, int], expected: str) -> None:
     """A refusal that is allowed passes; a violation outweighs what could not be judged; nothing judged is no pass."""
-    kill = count(**fields)
-    assert outcomes(report(faults=(kill, count(fault="power"))))["kill"] == expected
+    verdict = "violation" if "violation" in fields else "unmeasured" if "unmeasured" in fields else "consistent"
+    each = report(verdict=verdict, faults=(count(**fields), count(fault="power")))
+    assert outcomes(each)["kill"] == expected
 
 
 @pytest.mark.parametrize("verdict", ["violation", "unmeasured"])

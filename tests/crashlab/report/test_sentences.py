@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from crashlab.errors import UsageError
 from crashlab.faults import DESIGNED
+from crashlab.report.folder import RunFolder
+from crashlab.report.github import render_github
+from crashlab.report.html import render_html
+from crashlab.report.issue import render_issue
+from crashlab.report.junit import render_junit
 from crashlab.report.legal import legal_words
 from crashlab.report.model import CONTRACT, KINDS
 from crashlab.report.sentences import CONTRACT_WORDS, FAULT_WORDS, KIND_WORDS, kind_words, verdict_sentence
 from tests.crashlab.report.samples import CUT, DUPLICATE, PASS, REASON, UNMEASURED, VIOLATION, count, report
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from crashlab.report.model import Report
 
 
@@ -44,6 +52,20 @@ def test_the_verdict_in_a_sentence(each: Report, sentence: str) -> None:
     said = verdict_sentence(each)
     assert said.startswith(sentence)
     assert (said != sentence) == (each.verdict == "consistent")
+
+
+def test_where_the_lab_was_wrong_no_view_accuses_anybody(tmp_path: Path) -> None:
+    """A report that is unmeasured because its trace is false keeps its findings in JSON, and shows none."""
+    false = dataclasses.replace(VIOLATION, verdict="unmeasured", unmeasured=(REASON,))
+    assert false.findings
+    for text in (render_html([false]), render_github([false]), render_junit([false]), false._repr_html_()):
+        assert "mail to=ada" not in text
+        assert "2 findings not shown" in text
+    assert "<failure" not in render_junit([false])
+    assert "<error" in render_junit([false])
+    with pytest.raises(UsageError, match=r"kill@7 is no violation: the run is unmeasured, unseen-writer"):
+        render_issue(RunFolder(tmp_path), false, DUPLICATE)
+    assert "mail to=ada" in render_html([VIOLATION]), "the words are there where they are true"
 
 
 def test_a_violation_with_a_reason_beside_it_is_a_violation() -> None:
