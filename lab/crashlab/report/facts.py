@@ -51,7 +51,7 @@ def changes_of(state: CrashState) -> tuple[FileChange, ...]:
 
     Before is what the running program saw: all that its ops had done, the one in flight included.
     """
-    if state.fault == "error" and state.within is None:
+    if state.fault == "error" and "/power@" not in state.id:
         return ()  # a live run: the program went on, and nothing was taken from it
     before = prefixes_of(state.trace).tree(state.last_op)
     return compare(before, state.tree)
@@ -90,6 +90,7 @@ def _change(path: str, old: Node | None, new: Node | None) -> FileChange:
     assert telling is not None, "one of two trees has the path"
     first, second = _bytes_of(old), _bytes_of(new)
     differs, parts = (0, ()) if change == "same" else _differences(first, second)
+    parts = parts if change == "changed" else parts[:1]  # of a name that is lost or back, enough to know it by
     return FileChange(
         path=place_path(path),
         type=type_name(telling),

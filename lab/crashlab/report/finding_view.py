@@ -164,7 +164,8 @@ def _diff(change: FileChange, directory: str) -> dict[str, Any]:
             lines.append(None)
         lines += own
     told = sum(_differing(part.before, part.after) for part in change.parts)
-    caption = f"{change.path}: {count(change.differs, 'byte')} differ"
+    words = {"back": "where the program saw no such name", "gone": "gone with the name"}.get(change.change, "differ")
+    caption = f"{change.path}: {count(change.differs, 'byte')} {words}"
     if change.differs > told:
         where = f"; the file as it was left is below {directory}" if directory else ""
         caption += f", the first {told:,} of them are shown{where}"

@@ -62,7 +62,7 @@ def legal_words(finding: Finding) -> tuple[str, ...]:
     for fault, text in _BY_FAULT.items():
         if finding.fault == fault or f"{fault}@" in finding.id:
             told.append(text)
-    if "/" in finding.id or finding.fault == "recovery":
+    if finding.fault == "recovery":
         told.append(_AGAIN)
     if "kill@" in finding.id:
         told.append(_KILL)

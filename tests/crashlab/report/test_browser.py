@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import zlib
 from typing import TYPE_CHECKING
 
@@ -195,8 +194,17 @@ def test_a_blank_picture_is_noticed(tab: Tab, tmp_path: Path) -> None:
     assert colours(tab.screenshot()) <= 2
 
 
-def test_letters_can_be_copied_from_the_replay_line(tab: Tab, tmp_path: Path) -> None:
-    """The button stands beside the command and says for a reader what it copies."""
-    opened(tab, tmp_path, dataclasses.replace(full_report()))
-    label = tab.value("document.querySelector('#r1f2 .command button').getAttribute('aria-label')")
-    assert label == "Copy crashlab replay kill@7"
+def test_the_replay_line_is_copied_by_a_button(tab: Tab, tmp_path: Path) -> None:
+    """It says for a reader what it copies, does it at Enter, and tells so where screen readers listen."""
+    opened(tab, tmp_path, full_report(), fragment="#r1f2")
+    tab.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    tab.value("document.querySelector('#r1f2 .command button').focus()")
+    label = "document.querySelector('#r1f2 .command button').getAttribute('aria-label')"
+    assert tab.value(label) == "Copy crashlab replay kill@7"
+    tab.press("Enter", 13)
+    told = (
+        "new Promise(done => { const it = document.getElementById('status'); if (it.textContent) done(it.textContent);"
+        " new MutationObserver(() => done(it.textContent)).observe(it, {childList: true}); })"
+    )
+    assert tab.value(told) == "Copied"
+    assert tab.value("navigator.clipboard.readText()") == "crashlab replay kill@7"

@@ -56,6 +56,7 @@ def test_a_power_loss_shows_lost_bytes_and_old_names() -> None:
     assert (lost["b"].change, lost["b"].before, lost["b"].after) == ("changed", 3, 0)
     back = changes("power@12-11")
     assert (back["a"].change, back["b"].change) == ("changed", "back")
+    assert len(back["b"].parts) == 1
     assert back["a"].before == 3
     gone = changes("power@12-all")
     assert {path: each.change for path, each in gone.items()} == {"a": "changed"}

@@ -19,8 +19,7 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u
 
 def complaints(text: str) -> list[str]:
     """What is wrong with a page of a report that is full of ``text``."""
-    twin = "plain/" if "/" in text else "plain"  # a slash in an id means a crash of a recovery
-    plain = Outline(render_html([poisoned(full_report(), twin)]))
+    plain = Outline(render_html([poisoned(full_report(), "plain")]))
     page = render_html([poisoned(full_report(), text)])
     outline = Outline(page)
     found = outline.wrong + outside(page)
