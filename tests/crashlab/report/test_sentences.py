@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from crashlab.errors import UsageError
 from crashlab.faults import DESIGNED
+from crashlab.report import legal, sentences
 from crashlab.report.folder import RunFolder
 from crashlab.report.github import render_github
 from crashlab.report.html import render_html
@@ -20,8 +23,6 @@ from crashlab.report.sentences import CONTRACT_WORDS, FAULT_WORDS, KIND_WORDS, k
 from tests.crashlab.report.samples import CUT, DUPLICATE, PASS, REASON, UNMEASURED, VIOLATION, count, report
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from crashlab.report.model import Report
 
 
@@ -94,6 +95,14 @@ def test_each_crash_has_its_rule(fields: dict[str, object], said: tuple[str, ...
     assert all(each in text for each in said)
     assert not any(each in text for each in unsaid)
     assert all(any(word in each for word in ("easured", "ited", "ssumed")) for each in told)
+
+
+def test_the_rules_that_are_named_stand_in_the_fault_model() -> None:
+    """A letter and a number lead to a row of the table there."""
+    page = (Path(sentences.__file__).parents[2] / "FAULT_MODEL.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\(([JXFB]\d)\)", " ".join(legal._PROFILES.values())))
+    assert named
+    assert {name for name in named if f"\n| {name} | " not in page} == set()
 
 
 def test_a_cut_is_explained_where_there_is_one() -> None:
