@@ -68,11 +68,11 @@ def _dataclass(form: Any, expected: Any, where: str) -> Any:
     if not isinstance(form, dict):
         text = f"damaged report: {where} is {type(form).__name__} {_short(form)}, not an object; check again"
         raise UsageError(text)
-    values = {
-        name: _value(form[name], wanted, f"{where}.{name}")
-        for name, wanted in _types_of(expected).items()
-        if name in form
-    }
+    values = {}
+    for name, wanted in _types_of(expected).items():
+        if name in form:
+            each = form[name]
+            values[name] = each if type(each) is wanted else _value(each, wanted, f"{where}.{name}")
     try:
         return expected(**values)
     except TypeError as error:
