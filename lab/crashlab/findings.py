@@ -26,6 +26,7 @@ from crashlab.explain_error import error_cause, error_line, error_place, error_s
 from crashlab.explain_loss import why_lost
 from crashlab.protocols import pattern_at
 from crashlab.report import model
+from crashlab.report.facts import changes_of
 from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
 
@@ -174,6 +175,7 @@ class Findings:
             ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
             fault_line=_fault_line(state),
             disk=disk_lines(state),
+            changes=changes_of(state),
             observed=_observed(step),
             expected=problem.expected,
             effects=_effects(reference, state, answer),
