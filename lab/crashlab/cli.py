@@ -1,4 +1,4 @@
-"""The command ``crashlab``: check, run, show, replay, demo, doctor, init.
+"""The command ``crashlab``: check, run, show, report, replay, demo, doctor, init.
 
 Data goes to stdout, progress and errors to stderr. argparse would leave with 2 on misuse, which here
 means "unmeasured", so its exit is our own. What a command does is in :mod:`crashlab.commands`; this
@@ -30,10 +30,11 @@ exit codes:
   64   misuse: the command or the subject cannot be used like that
   130  interrupted
 
-Of several subjects the worst counts: 3, 64, 1, 2, 0. show exits 0 when there was something to show,
+Of several subjects the worst counts: 3, 64, 1, 2, 0. show and report exit 0 when there was something to show,
 demo when every naive agent was found and every correct one passed, doctor unless nothing can be judged here (2).
 Read from the environment: CRASHLAB_BUDGET, CRASHLAB_FAULTS, CRASHLAB_JOBS, CRASHLAB_OUT, NO_COLOR;
-CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace.
+CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace;
+CRASHLAB_ISOLATED=1 gives every step of every recovery a process of its own.
 """
 
 
@@ -92,6 +93,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_program(commands)
     _add_show(commands)
+    _add_report(commands)
     _add_replay(commands)
     _add_demo(commands)
     _add_doctor(commands)
@@ -151,7 +153,21 @@ def _add_show(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="a finding, for example kill@7; without it, all")
     _add_run_option(parser)
     parser.add_argument("--trace", action="store_true", help="show the recorded ops")
+    issue = "print a bug report in Markdown, with a script that rebuilds the crash state"
+    parser.add_argument("--issue", action="store_true", help=issue)
     _add_view_options(parser)
+
+
+def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "report", "draw a stored result: as text, JSON, a page, JUnit XML or a GitHub summary")
+    words = "a run folder, or a file that --json printed; default the latest run"
+    parser.add_argument("directories", nargs="*", type=Path, metavar="DIR", help=words)
+    forms = ("text", "json", "html", "junit", "github")
+    parser.add_argument("--format", choices=forms, default="text", help="default text")
+    to = "where it goes; default stdout, and for html report.html in the run folder"
+    parser.add_argument("--output", type=Path, metavar="FILE", help=to)
+    _add_out_option(parser)
+    parser.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR set")
 
 
 def _add_replay(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -30,7 +30,7 @@ from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from crashlab.report.model import Report
@@ -113,9 +113,21 @@ def demo(options: argparse.Namespace) -> int:
     for report, exhibit in odd:
         wanted = exhibit.kind or "a pass"
         print(f"crashlab: {exhibit.subject} must show {wanted} and came out {report.verdict}", file=sys.stderr)
+    if kept := guarded(partial(_keep_together, reports, options)):
+        return kept
     if all(report.verdict != "unmeasured" for report, _ in odd):
         return VIOLATION if odd else CONSISTENT
     return UNMEASURED
+
+
+def _keep_together(reports: Sequence[Report], options: argparse.Namespace) -> int:
+    """All reports of the demo on one page, in the folder of all runs."""
+    views, out = importlib.import_module("crashlab.report.views"), _out(options)
+    if out.is_dir():  # unless no run got that far
+        views.write(views.draw(reports, "html"), out / "demo.html")
+        if not options.quiet:
+            print(f"crashlab: all of them on one page: {out / 'demo.html'}", file=sys.stderr)
+    return CONSISTENT
 
 
 def _side_by_side(subjects: Sequence[tuple[str, Sequence[str]]], options: argparse.Namespace) -> list[Checked]:
@@ -146,16 +158,43 @@ def show(options: argparse.Namespace) -> int:
         _show_trace(run, options)
         return CONSISTENT
     report = load(run.report())
+    if options.id is None and options.issue:
+        text = "an issue is about one finding; name it: crashlab show ID --issue"
+        raise UsageError(text)
     if options.id is None:
         _show([report], options)
         return CONSISTENT
     report = _only_finding(report, options.id)
-    if options.json:
+    if options.issue:
+        render_issue = importlib.import_module("crashlab.report.issue").render_issue
+        _print(render_issue(run, report, report.findings[0]))
+    elif options.json:
         _print(dump([report]) + "\n")
     else:
         from crashlab.report.text import render_finding  # noqa: PLC0415 - rich is imported only when something is drawn
 
         _print(render_finding(report.findings[0], report.subject, **_view(options)))
+    return CONSISTENT
+
+
+def report(options: argparse.Namespace) -> int:
+    """Draw stored reports in the format that is asked for. A page goes into its run folder unless told otherwise."""
+    views = importlib.import_module("crashlab.report.views")
+    found = [views.stored(path, _out(options)) for path in options.directories or [None]]
+    reports = [each for reports, _ in found for each in reports]
+    if options.format == "html" and options.output is None:
+        if len(reports) != 1 or found[0][1] is None:
+            text = "a page of several reports, or of a file, belongs to no run folder; name a file: --output FILE"
+            raise UsageError(text)
+        _print(f"{found[0][1].save_text(views.PAGE, views.draw(reports, 'html'))}\n")
+        return CONSISTENT
+    to_stdout = options.output is None or str(options.output) == "-"
+    view = _view(options) if to_stdout else {"color": False}
+    text = views.draw(reports, options.format, **view)
+    if to_stdout:
+        _print(text)
+    else:
+        views.write(text, options.output)
     return CONSISTENT
 
 
@@ -198,7 +237,14 @@ def _check_all(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
     reports: list[Report] = []
     codes = [guarded(partial(_check_one, subject, options, reports)) for subject in subjects]
     _show(reports, options)
+    keep_page = importlib.import_module("crashlab.report.views").keep_page
+    codes += [guarded(partial(_keep, keep_page, each)) for each in reports]
     return min(codes, key=WORST_FIRST.index)
+
+
+def _keep(keep_page: Callable[[Report], Path | None], report: Report) -> int:
+    keep_page(report)
+    return CONSISTENT
 
 
 def _check_one(each: Chosen, options: argparse.Namespace, reports: list[Report]) -> int:

@@ -76,16 +76,18 @@ def kill_traced_for_real(
     calls: Mapping[int, tuple[str, int]],
     *,
     timeout_s: float,
+    recovery: dict[str, Any] | None = None,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> list[Death]:
-    """Kill a program that is watched from outside at each of these calls, and compare.
+    """Kill a program that is watched from outside at each of these calls, and compare; with ``recovery`` that one.
 
     How often a program makes a call may differ from run to run, so it may die elsewhere, or not at all. Each
     death is held against the ops of its own run, wherever it fell; a run that did not die is none.
     """
     deaths = []
     for done, call in enumerate(calls.values(), start=1):
-        recording = host.record(traced={**(host.traced or {}), "kill_call": call}, timeout_s=timeout_s)
+        traced = {**(host.traced or {}), "kill_call": call}
+        recording = host.record(traced=traced, recovery=recovery, timeout_s=timeout_s)
         if recording.how == "signal":
             deaths.append(compare(recording, len(recording.ops), 0, host.description["rebuilt"]))
         progress(done)

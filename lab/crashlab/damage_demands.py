@@ -3,8 +3,10 @@
 The rules, for a recovery on files that were damaged at rest:
 
 * It raised, or ended with an error: that is allowed, if every file still has the bytes that it met
-  (else ``evidence-destroyed``). What ``load`` raises on an empty directory too, with the same words, is
-  no refusal: it says "nothing there", and the caller starts anew.
+  (else ``evidence-destroyed``). It may have moved the damaged file aside, bytes and all; then the next
+  recovery must refuse as well, or tell the truth: one that begins anew is ``silent-reset``. What ``load``
+  raises on an empty directory too, with the same words, is no refusal: it says "nothing there", and the
+  caller starts anew.
 * It returned the truth, or an equal meaning of it: consistent.
 * It returned something that was never saved: ``accepted-damage``. It said "nothing there" while the
   damaged bytes lay there: ``silent-reset``. It returned an older value: ``lost``.
@@ -105,7 +107,7 @@ class DamageDemands:
         problems = [each for each in problems if each.kind != "needless-unknown"]
         if not self._refuse or not first.loud:
             return Ruling("violation", tuple(problems))
-        graver = tuple(each for each in problems if each.kind not in NO_REFUSAL)
+        graver = tuple(each for each in problems if each.kind not in NO_REFUSAL or each.step == "second")
         if graver:
             return Ruling("violation", graver)
         return Ruling("refused", tuple(problems))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.subject import PROGRAMS
-from crashlab.values import shown
+from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
+    from crashlab.crash.states import CrashState
     from crashlab.observation import Step
 
 
@@ -72,3 +73,26 @@ def words(op: t.Effect | t.Unknown) -> str:
 def unknowns_of(step: Step) -> list[t.Unknown]:
     """What a step reported unknown."""
     return [op for op in step.events if isinstance(op, t.Unknown)]
+
+
+def told_before(reference: Reference, state: CrashState) -> list[t.Unknown]:
+    """What recoveries that died had reported unknown.
+
+    A report is out of the process at once, as an effect is: a person has it, and no crash takes it back. What the
+    uncrashed run reports itself says nothing of the crash.
+    """
+    if state.within is None:
+        return []
+    own = [_form(op) for op in reference.trace.ops if isinstance(op, t.Unknown)]
+    found = []
+    for op in state.trace.ops[: state.done]:
+        if isinstance(op, t.Unknown):
+            if _form(op) in own:
+                own.remove(_form(op))
+            else:
+                found.append(op)
+    return found
+
+
+def _form(op: t.Unknown) -> tuple[str, str | None, str]:
+    return op.name, op.key, canonical(op.detail)

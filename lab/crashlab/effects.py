@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
-from crashlab.demands import Problem, Reference, unknowns_of, words
+from crashlab.demands import Problem, Reference, told_before, unknowns_of, words
 from crashlab.honesty import Honesty, Identity, identity, matches
 from crashlab.values import canonical
 
@@ -55,7 +55,9 @@ class Effects:
                 yield Problem(
                     kind="duplicate-effect", summary=summary, effect=each[0], expected=("once; or lab.unknown(…)",)
                 )
-        yield from self._missing_problems(answer, order, observed, honest)
+        # Where a recovery died, its report was judged with the state that it met.
+        excuses = [*told_before(self._reference, state), *honest]
+        yield from self._missing_problems(answer, order, observed, excuses)
 
     def _identity(self, op: t.Effect) -> Identity:
         """The identity of an effect, looked up where the recorded run did it and no recovery."""

@@ -20,6 +20,8 @@ from crashlab.live.errors import ALLOWED, CLASS_OF_OP, FOR_EVER, ONCE, UNTIL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from crashlab.crash.losses import Losses
+
 SHORT, FAILED_FSYNC, FAILED_JOURNAL, READ = "short-write", "failed-fsync", "failed-journal", "EIO-read"
 STANDARD: tuple[str, ...] = ("ENOSPC", "EIO", SHORT, FAILED_FSYNC, READ)
 """Variants that are tried where none is named."""
@@ -27,7 +29,7 @@ STANDARD: tuple[str, ...] = ("ENOSPC", "EIO", SHORT, FAILED_FSYNC, READ)
 VARIANTS: tuple[str, ...] = (*STANDARD, "EDQUOT", "EROFS", "EMFILE", "EFBIG", FAILED_JOURNAL)
 
 _ID = re.compile(
-    r"(?:(?P<base>kill@\d+(?:\+\d+)?)/)?error@(?P<read>r?)(?P<n>\d+):(?P<variant>[\w-]+)(?P<once>\+once)?"
+    r"(?:kill@(?P<base>\d+)/)?error@(?P<read>r?)(?P<n>\d+):(?P<variant>[\w-]+)(?P<once>\+once)?"
     r"(?:/(?P<loss>power@.+))?"
 )
 
@@ -61,12 +63,13 @@ class ErrorState(CrashState):
     """What an error left: ``trace`` is that of the run that met it, ``point`` the error.
 
     ``read`` is the number of the read that failed, where a recovery met it. ``loss`` is the state of the power
-    loss that came after it.
+    loss that came after it, one of ``losses`` of that run.
     """
 
     point: ErrorPoint
     read: int = 0
     loss: CrashState | None = None
+    losses: Losses | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,7 @@ class Asking:
     variant: str
     once: bool
     is_read: bool
-    base: str
+    base: int | None
     loss: str
 
 
@@ -99,7 +102,7 @@ def parse(state_id: str) -> Asking:
         variant=match["variant"],
         once=bool(match["once"]),
         is_read=bool(match["read"]),
-        base=match["base"] or "",
+        base=None if match["base"] is None else int(match["base"]),
         loss=match["loss"] or "",
     )
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
-from crashlab.crash.states import Prefixes
+from crashlab.crash.states import Prefixes, no_such_op
 from crashlab.demands import Problem
 from crashlab.error_judge import LiveHonesty, Shapes, with_problems
 from crashlab.error_points import READ, ErrorPoint, ErrorState, parse
@@ -58,18 +58,30 @@ class ReadTrial:
 
     def _states(self) -> list[ErrorState]:
         if self._asked.only is not None:
-            asking = parse(self._asked.only)
-            base = int(asking.base.removeprefix("kill@").partition("+")[0]) if asking.base else self._last
-            return [self._state(base, asking.n)]
-        dones = {str(done): done for done in self._moments()}
-        counts = {}
-        for raw in self._host.recover(self._dry(name, done) for name, done in dones.items()):
-            counts[dones[raw.state]] = int((raw.steps[0].value or {}).get("reads", 0))
+            return [self._one(self._asked.only)]
+        counts = self._counts(self._moments())
         if not any(counts.values()) and not self._reference.program:
             text = "no read of the recovery was seen, so none could fail: something else than Python reads."
             advice = "This version fails reads of Python code only: leave out error:EIO-read."
             self.unmeasured.append(UnmeasuredReason(code="checker-failed", detail=text, next=advice))
         return [self._state(done, n) for done in sorted(counts) for n in range(1, counts[done] + 1)]
+
+    def _one(self, state_id: str) -> ErrorState:
+        asking = parse(state_id)
+        done = self._last if asking.base is None else asking.base
+        if done > self._last:
+            raise no_such_op(self._reference.trace, state_id, done)
+        (count,) = self._counts([done]).values()
+        if not 1 <= asking.n <= count:
+            text = f"no read {asking.n} in this recovery ({count} reads, from 1 on): {state_id} is of another program"
+            raise UsageError(text)
+        return self._state(done, asking.n)
+
+    def _counts(self, moments: list[int]) -> dict[int, int]:
+        """How often recovery reads at each moment."""
+        dones = {str(done): done for done in moments}
+        answers = self._host.recover(self._dry(name, done) for name, done in dones.items())
+        return {dones[raw.state]: int((raw.steps[0].value or {}).get("reads", 0)) for raw in answers}
 
     @property
     def _last(self) -> int:
@@ -126,7 +138,7 @@ class ReadTrial:
             self.unmeasured.append(UnmeasuredReason(code="runs-differ", detail=text, next=advice))
         # What it did outside while its reads failed was done: it counts with what is done afterwards.
         first = replace(rest[0], events=(*failing.events, *rest[0].events))
-        went_on = bool(failing.destroyed or failing.events)
+        went_on = bool(failing.destroyed or failing.aside or failing.events)
         judgement = self._judge(lenient=went_on).judge(state, replace(answer, steps=(first, *rest[1:])))
         return with_problems(judgement, self._failing_problems(state, failing, answer))
 

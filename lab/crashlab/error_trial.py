@@ -29,7 +29,7 @@ from crashlab.error_reads import ReadTrial
 from crashlab.errors import UsageError
 from crashlab.honesty import identity
 from crashlab.judge import Judge
-from crashlab.observation import readable
+from crashlab.observation import readable, readable_run
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
@@ -140,7 +140,7 @@ class ErrorTrial:
     def _moments(self, point: ErrorPoint) -> Iterator[_Met]:
         """The moments of one run under ``point`` that are worth a recovery, those that were met before left out."""
         limit_s = self._timeout_s * RECORDED_RUN_FACTOR
-        live = self._host.record(error=point.form, expected=self._reference.end, timeout_s=limit_s)
+        live = readable_run(self._host.record(error=point.form, expected=self._reference.end, timeout_s=limit_s))
         self._runs += 1
         trace = t.Trace(root=live.root, base=live.base, ops=live.ops, threads=live.threads)
         struck = next((op.n for op in trace.ops if isinstance(op, t.Refused)), 0)
@@ -194,7 +194,14 @@ class ErrorTrial:
             if struck < loss.done <= until or loss.done == last:
                 name = f"{point.id}/{loss.id}"
                 yield ErrorState(
-                    id=name, fault="error", trace=trace, tree=loss.tree, done=loss.done, point=point, loss=loss
+                    id=name,
+                    fault="error",
+                    trace=trace,
+                    tree=loss.tree,
+                    done=loss.done,
+                    point=point,
+                    loss=loss,
+                    losses=losses,
                 )
 
     def _new(self, met: _Met) -> Iterator[_Met]:
@@ -221,9 +228,8 @@ class ErrorTrial:
             judgement = judged(
                 Judge(each.reference, self._policy, honesty), each.reference, each.state, answer, each.live
             )
-            live = readable(replace(answer, steps=(live_step(each.live),)), each.state.trace.root)
             self._count(judgement)
-            yield judgement, replace(answer, steps=(*answer.steps, *live.steps))
+            yield judgement, replace(answer, steps=(*answer.steps, live_step(each.live)))
 
     def _request(self, name: str, state: ErrorState) -> dict[str, Any]:
         steps = ["first", "second"] if self._reference.program else ["first", "second", "third"]

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 Event = tuple[type[t.Op], dict[str, Any]]
 _TYPES: dict[str, type[t.Op]] = {each.KIND: each for each in t.EVENTS}
 LIMIT_BYTES = 1 << 20
+NOT_APPENDED = (
+    "the program emptied or replaced its events file, and with it what it had told before: append to "
+    '"$CRASHLAB_EVENTS", as a shell does with >>'
+)
+"""What is said of a program that does: its effects cannot be counted."""
 _OWN = "crashlab"
 _FORMS = "effect NAME [key=KEY] [WORD=TEXT …], unknown NAME …, ack VALUE, save-point NAME, or a JSON object"
 

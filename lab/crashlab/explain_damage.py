@@ -49,6 +49,17 @@ _ADVICE: dict[str, tuple[str, ...]] = {
     "stuck": ("Catch what the parser raises, with RecursionError, and turn it into one error that names the file.",),
     "left-process": ("End children before an error goes out.",),
 }
+_SOUND: dict[str, str] = {
+    "swap": "Each of the two files is sound by itself, and nothing in it says that it belongs under the other name.",
+    "restore": "The other files are of an earlier time, sound by themselves, and the one that is new is not asked.",
+    "stale": "The file is of an earlier time and sound by itself; what the other files know is not held against it.",
+    "missing": "That the file is gone is taken for a moment at which it was not yet there.",
+}
+"""Why an older value is believed where no byte is damaged."""
+
+_GONE_ON = ("silent-reset", "lost", "torn", "hole")
+"""Kinds that only a recovery after a refusal that moved a file aside has as its second step."""
+
 _BY_DAMAGE: dict[str, tuple[str, ...]] = {
     "version": (_VERSION,),
     "duplicate-key": (_STRICT,),
@@ -61,9 +72,15 @@ _BY_DAMAGE: dict[str, tuple[str, ...]] = {
 
 def why_damaged(kind: str, damage: Damage, step: str) -> tuple[str, tuple[str, ...]]:
     """Cause and advice for a violation of this kind under this damage."""
+    if step == "second" and kind in _GONE_ON:
+        why = "The refusal moved the damaged file out of the way, so the next recovery does without it, in silence."
+        advice = "Leave the file where it is; or refuse as long as the one that was moved aside lies there."
+        return why, (advice, _ABSENT)
     if step in ("second", "third"):
         why = "The damage is overlooked at first, and spoils what comes after: the next recovery, or the next save."
         return why, ("Look at all that lies there before adding to it; cut off a bad end, and say so.", _REFUSE)
+    if kind == "lost" and damage.kind in _SOUND:
+        return _SOUND[damage.kind], (*_BY_DAMAGE.get(damage.kind, ()), _MARK)
     more = _BY_DAMAGE.get(damage.kind, ())
     why = _WHY.get(kind, "With these files the recovered run goes another way than the uncrashed one.")
     return why, (*_ADVICE.get(kind, (_CHECKSUM, _REFUSE)), *(more if kind == "accepted-damage" else ()))

@@ -33,6 +33,10 @@ _READ = Explanation(
     "The file is there and could not be read; the recovery went on as if it had never been written.",
     ("Take only FileNotFoundError for nothing there. Let every other OSError through to the caller.",),
 )
+_SPOILED = Explanation(
+    "The recovery could not read a file, and removed or rewrote what it could not read; the bytes were whole.",
+    ("After a read that failed change nothing: raise, and let the next start read again.",),
+)
 _SWALLOWED = Explanation(
     "The call was refused, and the save returned all the same: the caller believes in a value that is not there.",
     ("Let the OSError out of save. A save that returns has promised that the value can be loaded.",),
@@ -49,7 +53,7 @@ _AGAIN = Explanation(
     ),
 )
 _IN_PLACE = Explanation(
-    "The old value was changed in place before all of the new one was there; when the error came, neither was.",
+    "The file was changed in place before all of the new value was there; after the error neither old nor new is.",
     (
         "Write a temporary file in the same directory, fsync it, rename it over the old one, fsync the directory:",
         "an error at any of these steps leaves the old value untouched.",
@@ -69,11 +73,15 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     """Cause and advice for a violation after an error."""
     problem = judgement.problems[0]
     if state.point.variant == READ:
-        return _READ if problem.step == FAILING or problem.kind.endswith("-effect") else _AGAIN
+        if problem.step == FAILING or problem.kind.endswith("-effect"):
+            return _READ
+        return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
     if state.loss is not None:
         return _DROPPED
     if problem.expected == (SAID,):
         return _SILENT
+    if problem.kind == "stuck" and problem.step == "first" and any(isinstance(op, t.Call) for op in state.trace.ops):
+        return _IN_PLACE  # a load that raises, where nothing was acked
     if problem.kind == "stuck" or problem.step in ("second", "third"):
         return _AGAIN
     if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:

@@ -114,12 +114,17 @@ def _parse_one(item: str) -> FaultRequest:
     known = VARIANTS.get(name, ())
     if match["variant"] and variant not in known:
         choices = f"{name}, or one of :{' :'.join(known)}" if known else name
-        message = f"fault {name!r} has no variant {match['variant']!r}; write {choices}"
+        spelled = {each.lower(): each for each in known}
+        near = difflib.get_close_matches(variant.lower(), spelled, n=1, cutoff=0.5)
+        hint = f"did you mean ':{spelled[near[0]]}'? Write" if near else "write"
+        message = f"fault {name!r} has no variant {match['variant']!r}; {hint} {choices}"
         raise UsageError(message)
     return FaultRequest(name, _parse_options(name, match["options"]), (variant,) if variant else ())
 
 
 def _refusal(name: str) -> str:
+    if name == "all":
+        return f"'all' stands for every fault and must stand alone; else name them: {', '.join(BUILT)}"
     if name in DESIGNED:
         return f"fault {name!r} is not built yet; this version knows {', '.join(BUILT)}"
     near = difflib.get_close_matches(name, [*DESIGNED, "all"], n=1, cutoff=0.5)
@@ -139,7 +144,7 @@ def _parse_options(name: str, text: str | None) -> dict[str, str]:
         allowed = OPTIONS.get(name, {}).get(option)
         if allowed is None or value not in allowed:
             choices = "; ".join(f"{each}={'|'.join(values)}" for each, values in OPTIONS.get(name, {}).items())
-            message = f"fault {name!r} has no option {item.strip()!r}; it has {choices}"
+            message = f"fault {name!r} has no option {item.strip()!r}; it has {choices or 'none'}"
             raise UsageError(message)
         options[option] = value
     return options

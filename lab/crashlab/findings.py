@@ -18,7 +18,7 @@ from crashlab.crash.damage import KINDS
 from crashlab.crash.marks import last_seen
 from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
-from crashlab.demands import words
+from crashlab.demands import told_before, words
 from crashlab.error_points import ErrorState
 from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
@@ -26,6 +26,7 @@ from crashlab.explain_error import error_cause, error_line, error_place, error_s
 from crashlab.explain_loss import why_lost
 from crashlab.protocols import pattern_at
 from crashlab.report import model
+from crashlab.report.facts import changes_of
 from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
 
@@ -121,6 +122,8 @@ class Findings:
 
     def _marks(self, state: CrashState) -> dict[int, Mark]:
         """What a power loss took; nothing for other faults."""
+        if isinstance(state, ErrorState) and state.losses is not None and state.loss is not None:
+            return state.losses.marks(state.loss)
         return nested_finding.marks_of(state, self._losses)
 
     def finish(
@@ -172,6 +175,7 @@ class Findings:
             ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
             fault_line=_fault_line(state),
             disk=disk_lines(state),
+            changes=changes_of(state),
             observed=_observed(step),
             expected=problem.expected,
             effects=_effects(reference, state, answer),
@@ -187,6 +191,8 @@ class Findings:
 
     def _possible(self, state: CrashState) -> tuple[str, ...]:
         """The profiles that allow a power loss; a crash of a recovery has its own."""
+        if isinstance(state, ErrorState) and state.losses is not None and state.loss is not None:
+            return state.losses.possible(state.loss)
         if self._losses is None or state.recipe is None or state.within is not None:
             return ()
         return self._losses.possible(state)
@@ -342,6 +348,7 @@ def _effects(reference: Reference, state: CrashState, answer: Answer) -> model.E
     start = len(state.effects) if state.within is None else len(state.within.outer.effects)
     observed = [f"before the crash: {words(op)}" for op in state.effects[:start] if op.counted]
     observed += [f"recovery that died: {words(op)}" for op in state.effects[start:] if op.counted]
+    observed += [f"recovery that died reported unknown: {words(op)}" for op in told_before(reference, state)]
     for op in later:
         if isinstance(op, t.Unknown):
             observed.append(f"recovery reported unknown: {words(op)}")

@@ -17,6 +17,7 @@ after the effect, and lost again, tells nobody that it was done.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
@@ -55,13 +56,19 @@ class Honesty:
 
     def __init__(self, trace: t.Trace, states: Iterable[CrashState], losses: Losses | None = None) -> None:
         self._trace = trace
+        self._states = states
         self._losses = losses
         self._promised = _last_promises(trace.ops)
         self._next = _next_promises(trace.ops)
-        self._done: dict[str, set[int]] = defaultdict(set)
-        for state in states:
+
+    @cached_property
+    def _done(self) -> dict[str, set[int]]:
+        """Per evidence how many ops were done where it was left; only an unknown needs it, and it may be much work."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for state in self._states:
             for evidence in self._evidence(state):
-                self._done[evidence].add(state.done)
+                found[evidence].add(state.done)
+        return found
 
     def honest(self, unknown: t.Unknown, state: CrashState) -> bool:
         """Whether ``unknown`` is the best answer that the files of ``state`` allow."""

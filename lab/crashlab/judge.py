@@ -10,13 +10,13 @@ again changes nothing, and one more value is taken and found. Everything else ha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
 from crashlab.damage_demands import DamageDemands
-from crashlab.demands import Problem, Reference, unknowns_of
+from crashlab.demands import Problem, Reference, told_before, unknowns_of
 from crashlab.effects import Effects
 from crashlab.report.model import Verdict, gravity
 from crashlab.tree import File
@@ -97,6 +97,8 @@ class Judge:
             yield from self._value_problems(state, first)
         if first.how == "returned":
             yield from self._again_problems(first, steps.get("second"), steps.get("third"))
+        elif first.aside and state.damage is not None and (second := steps.get("second")) is not None:
+            yield from self._aside_problems(state, first, second)
         yield from self._effects.problems(state, answer)
 
     # --- one outcome ---------------------------------------------------------------------------
@@ -115,6 +117,10 @@ class Judge:
         if store and acked:
             last = shown(self._reference.calls(state.ran)[acked - 1])
             yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=(last,))
+        elif store:
+            flying = self._reference.calls(state.ran)
+            expected = ("nothing there", *(shown(value) for value in flying[-1:]))
+            yield Problem(kind="stuck", summary=f"{did}, though nothing was acked", expected=expected)
         else:
             yield Problem(kind="stuck", summary=did, expected=("resume, and the uncrashed end",))
 
@@ -129,6 +135,17 @@ class Judge:
         renamed = {op.path for op in state.trace.ops if isinstance(op, (t.Rename, t.Unlink))}
         return ", ".join(path.removeprefix("dir/") for path in step.destroyed if path not in renamed)
 
+    def _aside_problems(self, state: CrashState, first: Step, second: Step) -> Iterator[Problem]:
+        """What the next recovery makes of it that a refusal has moved the damaged files out of the way."""
+        raised = (second.value or {}).get("raised")
+        if second.how != "returned" or raised not in (None, self._reference.nothing.get("text")):
+            return  # it refuses again
+        name = ", ".join(path.removeprefix("dir/") for path in first.aside)
+        found = self._end_problems if self._reference.program else self._value_problems
+        for problem in found(state, second):
+            summary = f"it refused once and moved {name} aside; then: {problem.summary}"
+            yield replace(problem, summary=summary, step="second")
+
     def _end_problems(self, state: CrashState, step: Step) -> Iterator[Problem]:
         value = step.value or {}
         failed = value.get("check")
@@ -138,7 +155,7 @@ class Judge:
             return
         if canonical(value["end"]) == canonical(self._reference.end):
             return
-        if any(self._honesty.honest(unknown, state) for unknown in unknowns_of(step)):
+        if told_before(self._reference, state) or any(self._honesty.honest(each, state) for each in unknowns_of(step)):
             return  # a person must decide now: the end waits for them
         summary = f"resumed to {shown(value['end'])}, the uncrashed run ended with {shown(self._reference.end)}"
         yield Problem(kind="diverged", summary=summary, expected=(shown(self._reference.end),))

@@ -22,9 +22,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crashlab.confirm import kill_for_real, sample
+from crashlab.confirm import calls_at, kill_for_real, kill_traced_for_real, sample
 from crashlab.crash.kill import kill_states
 from crashlab.crash.nested import FAULT, first_of
+from crashlab.errors import UsageError
 from crashlab.nested_honesty import NestedHonesty
 from crashlab.recoveries import Recoveries, acts
 from crashlab.report.model import Control, FaultCount, UnmeasuredReason
@@ -33,6 +34,7 @@ from crashlab.rounds import Round
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from crashlab.confirm import Death
     from crashlab.crash.losses import Losses
     from crashlab.crash.nested import Recovery
     from crashlab.crash.states import CrashState
@@ -185,6 +187,7 @@ class NestedTrial:
         self._left_out = self._idle = self._failing = 0
         self.rounds: list[Round] = []
         self.crashed: list[Recovery] = []
+        self._alive = ""
         self.controls: list[Control] = []
         self.unmeasured: list[UnmeasuredReason] = []
 
@@ -337,21 +340,34 @@ class NestedTrial:
         """Kill some of the recoveries for real, and hold the directories against the computed ones."""
         chooser = random.Random(self._asked.seed)  # noqa: S311 - a reproducible sample, no secret
         count = min(len(self.crashed), max(1, self._asked.budget.real_kills // 2))
-        wrong = 0
+        died = wrong = 0
         for position, recovery in enumerate(chooser.sample(self.crashed, count)):
             progress("real kills", position, count)
             told = dataclasses.replace(recovery.trace, base=recovery.base, ops=recovery.told)
-            points = sample(told, count=2, seed=self._asked.seed + position)[:1]
-            request, limit_s = self._recoveries.request(recovery.outer), self._recoveries.limit_s
-            (death,) = kill_for_real(self._host, points, timeout_s=limit_s, recovery=request)
-            if death.difference:
+            points = sample(told, count=2, seed=self._asked.seed + position)
+            for death in self._killed(recovery, points):
+                died += 1
+                if not death.difference:
+                    continue
                 wrong += 1
                 text = f"{recovery.outer.id}/{death.state}: computed / real: {'; '.join(death.difference[:4])}"
                 advice = "The lab is not to be believed here: please report this with the run folder."
                 self._doubt("real-kill-disagrees", text, advice)
-        if count:
-            detail = f"{count - wrong} of {count} real kills during a recovery agree"
+        if died:
+            detail = f"{died - wrong} of {died} real kills during a recovery agree"
             self.controls.append(Control(control="real-kill", passed=not wrong, detail=detail))
+
+    def _killed(self, recovery: Recovery, points: list[tuple[int, int]]) -> list[Death]:
+        """One real death of this recovery; watched from outside, where a call of it stands at one of the points."""
+        request, limit_s = self._recoveries.request(recovery.outer), self._recoveries.limit_s
+        if not self._host.watches_from_outside:
+            return kill_for_real(self._host, points[:1], timeout_s=limit_s, recovery=request)
+        try:
+            calls = calls_at(self._host.record(recovery=request, timeout_s=limit_s), points)
+        except UsageError as error:
+            self._alive = str(error)
+            return []
+        return kill_traced_for_real(self._host, calls, timeout_s=limit_s, recovery=request)
 
     # --- telling -------------------------------------------------------------------------------
 
@@ -378,6 +394,8 @@ class NestedTrial:
         if self._failing:
             failing = f"{self._failing} chosen states"
             notes.append(f"recovery: {failing} fail without a second crash, and were not crashed again.")
+        if self._alive and not any(control.control == "real-kill" for control in self.controls):
+            notes.append(f"no recovery was killed for real: {self._alive}")
         return (*notes, *told)
 
     def count(self) -> FaultCount:

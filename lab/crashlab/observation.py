@@ -20,8 +20,8 @@ class Step:
     """One step of the recovery of one state, in a process of its own.
 
     ``value`` is what :func:`crashlab.workload.recover` returned. ``destroyed`` are files of the state
-    that a step which did not return left gone or changed; ``left`` are processes that it left behind
-    (they have been ended).
+    that a step which did not return left gone or changed, ``aside`` those whose bytes it left under another
+    name; ``left`` are processes that it left behind (they have been ended).
     """
 
     step: str
@@ -33,6 +33,7 @@ class Step:
     stderr: str = ""
     events: tuple[t.Op, ...] = ()
     destroyed: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     exit_code: int | None = None
     signal: int | None = None
@@ -48,10 +49,33 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All steps on one crash state, in order; after a step that did not return there is none."""
+    """All steps on one crash state, in order.
+
+    After a step that did not return there is none, but where the first one has put files ``aside``.
+    ``shared``: they ran in a process that has recovered other states before. ``compared`` are the steps as they
+    came out there, where they ran both ways, and ``left_same`` says whether they left the same files.
+    """
 
     state: str
     steps: tuple[Step, ...]
+    shared: bool = False
+    compared: tuple[Step, ...] = ()
+    left_same: bool = True
+
+
+def same(one: tuple[Step, ...], other: tuple[Step, ...]) -> bool:
+    """Whether two recoveries of one state came to the same.
+
+    What a new run may choose for itself (the time of day, a random key, an end that ``check`` judges) may differ.
+    """
+    return [_gist(step) for step in one] == [_gist(step) for step in other]
+
+
+def _gist(step: Step) -> tuple[Any, ...]:
+    value = {} if step.value is None else step.value
+    left_out = ("end", "raised") if "check" in value else ("raised",)
+    kept = {name: part for name, part in value.items() if name not in left_out}
+    return step.step, step.how, kept, [(type(op), getattr(op, "name", "")) for op in step.events]
 
 
 def unfolded(answer: Answer) -> Answer:
@@ -63,7 +87,7 @@ def unfolded(answer: Answer) -> Answer:
     how: How = "raised" if "error" in again else "returned"
     value = None if how == "raised" else again
     second = Step(step="second", how=how, value=value, error=again.get("error", ""))
-    return Answer(state=answer.state, steps=(first, second))
+    return dataclasses.replace(answer, steps=(first, second))
 
 
 def readable(answer: Answer, root: str) -> Answer:
@@ -72,10 +96,7 @@ def readable(answer: Answer, root: str) -> Answer:
     The root is a temporary folder with another name on every run, so it would also make two reports
     of one fault differ.
     """
-
-    def shorter(text: str) -> str:
-        return text.replace(f"{root}/dir/", "").replace(f"{root}/dir", ".").replace(f"{root}/", "~")
-
+    shorter = _shortener(root)
     steps = (
         dataclasses.replace(
             step,
@@ -87,7 +108,27 @@ def readable(answer: Answer, root: str) -> Answer:
         )
         for step in answer.steps
     )
-    return Answer(state=answer.state, steps=tuple(steps))
+    return dataclasses.replace(answer, steps=tuple(steps))
+
+
+def readable_run(recording: RawRecording) -> RawRecording:
+    """The same of what a run under an error said, and of what its calls raised."""
+    shorter = _shortener(recording.root)
+    value = _shorter_texts(recording.value, shorter)
+    if value is not None and isinstance(value.get("again"), str):
+        value["again"] = shorter(value["again"])
+    return dataclasses.replace(
+        recording,
+        value=value,
+        error=shorter(recording.error),
+        traceback=shorter(recording.traceback),
+        stdout=shorter(recording.stdout),
+        stderr=shorter(recording.stderr),
+    )
+
+
+def _shortener(root: str) -> Callable[[str], str]:
+    return lambda text: text.replace(f"{root}/dir/", "").replace(f"{root}/dir", ".").replace(f"{root}/", "~")
 
 
 def _shorter_texts(value: dict[str, Any] | None, shorter: Callable[[str], str]) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import __version__, context
 from crashlab import trace as t
 from crashlab.report import model
+from crashlab.report.facts import moments_of
 from crashlab.subject import Commands
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Outcome:
             findings=tuple(_saved(folder, finding, state) for finding, state in self.found),
             unmeasured=reasons,
             matrix=self.matrix,
+            moments=moments_of(recorded.reference.trace),
             notes=(*recorded.notes, *self.notes, *(context.current.notes() if verdict != "consistent" else ())),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             seconds=round(seconds, 3),

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import directory
 from crashlab.errors import UsageError
-from crashlab.events import parse_line
+from crashlab.events import NOT_APPENDED, parse_line
+from crashlab.recover import sweep
 from crashlab.tree import describe as describe_node
 from crashlab.values import encode
 
@@ -81,28 +82,53 @@ def environment(events: str) -> dict[str, str]:
 
 
 class EventsFile:
-    """The events file of one step: what is appended to it is told to the lab."""
+    """The events file of one step: what is appended to it is told to the lab.
+
+    It is held open, so that a program that empties or replaces it, and with it the events told before, is noticed:
+    what it did to the outside world would not be counted.
+    """
 
     def __init__(self, lab: Lab, root: str) -> None:
         self._lab = lab
         self.path = events_path(root)
-        with open(self.path, "wb") as file:
-            file.writelines(history(lab.records()))
-            self._read = file.tell()
+        self._known = b"".join(history(lab.records()))
+        self._file = open(self.path, "x+b", buffering=0)  # noqa: SIM115 - close() is called by events_file
+        self._file.write(self._known)
 
     def tell(self) -> None:
-        """Tell the lab what was appended. Raises UsageError for a line that is none."""
-        with open(self.path, "rb") as file:
-            file.seek(self._read)
-            for line in file:
-                self._read += len(line)
-                op_type, fields = parse_line(line)
-                self._lab.told(op_type, fields)
+        """Tell the lab what was appended. Raises UsageError for a line that is none, and where lines are gone."""
+        now = self._now()
+        if not now.startswith(self._known):
+            raise UsageError(NOT_APPENDED)
+        for line in now[len(self._known) :].splitlines(keepends=True):
+            self._known += line
+            op_type, fields = parse_line(line)
+            self._lab.told(op_type, fields)
 
-    def with_acks(self, acked: list[Any]) -> None:
-        """Add what was acked before the crash, for a ``check``: a recovery must not read that."""
+    def _now(self) -> bytes:
+        try:
+            same = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise UsageError(NOT_APPENDED)
+        return os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
+
+    @contextlib.contextmanager
+    def with_acks(self, acked: list[Any]) -> Iterator[None]:
+        """Add what was acked before the crash, as long as a ``check`` looks: a recovery must not read that."""
         with open(self.path, "a", encoding="utf-8") as file:
             file.writelines(json.dumps({"ack": value}) + "\n" for value in acked)
+        try:
+            yield
+        finally:
+            self._file.truncate(len(self._known))
+
+    def close(self) -> None:
+        """Nothing more is told; the file is gone."""
+        self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
 
 
 def history(records: Iterable[EffectRecord]) -> Iterator[bytes]:
@@ -120,8 +146,7 @@ def events_file(lab: Lab, root: str) -> Iterator[EventsFile]:
     try:
         yield file
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file.path)
+        file.close()
 
 
 def resume(subject: Commands, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
@@ -152,11 +177,13 @@ def _resumed(subject: Commands, root: str, events: EventsFile, *, reads: int | N
     """Run it to its end; with ``reads`` its reads fail from that one on, 0 only counts them, and that is told."""
     command = subject.start if subject.resume is None else subject.resume
     told: dict[str, int] = {}
+    sweep.become_subreaper()
     try:
         if reads is None:
             code = _start(filled(command, root), events.path).wait()
         else:
             code, told = _starved(filled(command, root), events.path, root, reads)
+        sweep.let_end()  # as in the recorded run: what a process in the background still does belongs to it
     finally:
         events.tell()
     if code < 0:
@@ -216,9 +243,10 @@ def _checked(subject: Commands, lab: Lab, root: str, events: EventsFile) -> dict
     if subject.check is None:
         return {}
     with lab.checking():
-        events.with_acks(lab.acked)
-    asked = _start(filled(subject.check, root), events.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    output = _text(asked.communicate()[0]).strip()
+        acked = lab.acked
+    with events.with_acks(acked):
+        asked = _start(filled(subject.check, root), events.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output = _text(asked.communicate()[0]).strip()
     said = output.splitlines()[-1][:_SHOWN_CHARACTERS] if output else ""
     if asked.returncode == 0:
         return {"check": None}

@@ -6,6 +6,7 @@ is found here, before any crash state is made. Each reason says what was seen an
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -64,7 +65,7 @@ def record_twice(host: Host, recorder: str = "auto") -> Recorded:
     ``recorder`` is ``python``, ``strace``, or ``auto``: strace where the other one could not see everything.
     Raises UsageError where the subject fails without any crash.
     """
-    _check_stop(host.description)
+    _check_limits(host.description)
     program = host.description["kind"] == Commands.kind
     if recorder == "python" and program:
         text = "the commands of a program can be recorded under strace only; leave out recorder='python'"
@@ -122,9 +123,9 @@ def _twice(host: Host, *, traced: bool) -> Recorded:
     controls = [Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))]
     hidden = tuple(text for text in first.unseen if not text.startswith(CHILD_STARTED))
     if differing:
-        reasons.append(_unseen(differing, first.unseen))
+        reasons.append(_unseen(differing, first.unseen, traced=traced))
     elif hidden:  # the ends agree, but a crash in between may show what no op explains
-        reasons.append(_unseen(hidden, ()))
+        reasons.append(_unseen(hidden, (), traced=traced))
     if not any(reason.code == "empty-trace" for reason in reasons):
         difference = _difference(first, _recorded(host, traced=traced))
         controls.append(Control(control="runs-agree", passed=not difference, detail=difference))
@@ -203,7 +204,7 @@ def _recorded(host: Host, *, traced: bool) -> RawRecording:
     if traced and host.traced is None:
         host.traced = {}
     recording = host.record(timeout_s=limit_s)
-    if recording.mapped or recording.late:
+    if recording.mapped or recording.late or (traced and _ended_inside(recording, description)):
         recording = _held(host, limit_s)
     stopped = description["stop_after_acks"] is not None and recording.how == "signal"
     if recording.how == "hang":
@@ -223,18 +224,34 @@ def _recorded(host: Host, *, traced: bool) -> RawRecording:
 
 
 def _held(host: Host, limit_s: float) -> RawRecording:
-    """The run once more, every call held for a while: what was stored into mapped files is looked at meanwhile."""
+    """The run once more, every call held for a while at its entry.
+
+    What was stored into mapped files is looked at meanwhile; and a program that is ended at an ack stands there.
+    """
     hold_us = HOLD_US
     while True:
         host.traced = {"hold_us": hold_us}
         recording = host.record(timeout_s=limit_s)
-        if not recording.late or hold_us >= LONGEST_HOLD_US:
+        unfit = recording.late or _ended_inside(recording, host.description)
+        if not unfit or hold_us >= LONGEST_HOLD_US:
             return recording
         hold_us *= 2
 
 
-def _check_stop(description: dict[str, Any]) -> None:
-    acks = description["stop_after_acks"]
+def _ended_inside(recording: RawRecording, description: dict[str, Any]) -> bool:
+    """Whether a program that was ended at an ack has died inside calls, whose changes nobody has told."""
+    if description["stop_after_acks"] is None or recording.how != "signal":
+        return False
+    trace = t.Trace(root=recording.root, base=recording.base, ops=recording.ops, threads=recording.threads)
+    unseen = any(not text.startswith(CHILD_STARTED) for text in recording.unseen)
+    return unseen or bool(replay_proof(trace, recording.last, description["rebuilt"]))
+
+
+def _check_limits(description: dict[str, Any]) -> None:
+    acks, timeout_s = description["stop_after_acks"], description["timeout_s"]
+    if not 0 < timeout_s < math.inf:
+        text = f"timeout_s is {timeout_s:g}; expected a number of seconds above 0"
+        raise UsageError(text)
     if acks is None:
         return
     if acks < 1:
@@ -298,11 +315,15 @@ def _outside(recording: RawRecording) -> list[UnmeasuredReason]:
     return [UnmeasuredReason(code="outside-write", detail=text, next=advice)]
 
 
-def _unseen(differing: tuple[str, ...], unseen: tuple[str, ...]) -> UnmeasuredReason:
+def _unseen(differing: tuple[str, ...], unseen: tuple[str, ...], *, traced: bool) -> UnmeasuredReason:
     text = f"{'; '.join(differing[:3])} (traced / real): no op explains it."
     if unseen:
         text += f" Seen by the way: {'; '.join(unseen[:3])}."
     advice = "The recorder in Python sees only what Python code of that process writes; recorder='strace' sees more."
+    if traced:
+        advice = (
+            "Write these files by calls that strace shows with their bytes, such as write and rename, in the program."
+        )
     return UnmeasuredReason(code="unseen-writer", detail=text, next=advice)
 
 

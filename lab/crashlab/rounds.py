@@ -1,10 +1,12 @@
 """All crash states of one fault, each distinct one recovered and judged once.
 
-A ``Store`` or ``Log`` gets three processes per state: recover; recover again and take one more value;
-find that value. A ``Subject`` gets one process that resumes twice, which costs half; but a program
-that keeps something in memory may behave otherwise there. So every sixteenth state is resumed again in
-a process of its own, and so is every state whose verdict is not consistent, before it counts. Where
-a process of its own finds what the shared one hid, every state is judged anew that way.
+A recovery has steps: a ``Store`` or ``Log`` recovers; recovers again and takes one more value; finds that
+value. A ``Subject`` resumes twice. Each step belongs into a process of its own, which costs more than the step
+itself. So one process takes the steps of many states, as long as they return and leave no trace in it
+(:mod:`crashlab.recover.warm`); a state whose verdict is not consistent then is recovered again in processes
+of its own before it counts, and so are the first states and every so many of the others, to be compared.
+Where one differs, something stays in memory: all states are judged by processes of their own then, and the
+report says so.
 
 A state that came out consistent under an earlier fault with the same demands is not recovered again:
 equal trees with equal effects and acks cannot be told apart.
@@ -12,6 +14,7 @@ equal trees with equal effects and acks cannot be told apart.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,8 +25,10 @@ from crashlab.crash.losses import Losses
 from crashlab.demands import unknowns_of
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
-from crashlab.observation import readable, unfolded
+from crashlab.observation import readable, same, unfolded
+from crashlab.recover.host import ISOLATED, WARM
 from crashlab.report import model
+from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -40,18 +45,22 @@ if TYPE_CHECKING:
     from crashlab.settings import Asked
 
 USAGE = "UsageError: "
-OWN_PROCESS_EVERY = 16
-"""Every so many states of a Subject are resumed again in a process of their own."""
+COMPARED_FIRST, COMPARED_EVERY = 8, 32
+"""The first so many states, and of the others one in so many, by digest, are recovered both ways and compared."""
 
 
 def request(state: CrashState, reference: Reference, *, timeout_s: float, together: bool = False) -> dict[str, Any]:
-    """What a worker is asked for one state: all steps, each in its own process unless ``together``."""
+    """What a worker is asked for one state: all steps, each in its own process unless ``together``.
+
+    Of a command only the small process that starts it is shared; itself it is always a new one.
+    """
     steps = ["first", "second"] if reference.program else ["first", "second", "third"]
     nothing = reference.nothing.get("error")
     forms: list[dict[str, Any]] = [{"step": step, "nothing": nothing} for step in steps]
-    if together and reference.program:
-        forms = [{"step": "first", "nothing": nothing, "again": True}]
-    return {**addressed(state, reference), "steps": forms, "timeout_s": timeout_s}
+    asked = {**addressed(state, reference), "steps": forms, "timeout_s": timeout_s}
+    if together and reference.kind == Commands.kind:
+        return {**asked, "steps": [{"step": "first", "nothing": nothing, "again": True}]}
+    return {**asked, "warm": True} if together else asked
 
 
 def addressed(state: CrashState, reference: Reference) -> dict[str, Any]:
@@ -120,7 +129,8 @@ class Round:
         self._distinct: set[str] = set()
         self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
-        self._together = True
+        self._violations = self._warm = 0
+        self._shared: dict[str, bool] = {}
         self.judged: dict[str, tuple[str, str]] = {}
         self.failing: dict[int, bool] = {}
         self.spots: list[Spot] = []
@@ -140,23 +150,28 @@ class Round:
         """Recover and judge every distinct state, as long as the budget lasts."""
         total = 1 if self._asked.only is not None else self._source.count(self._asked.budget.states)
         doubtful: list[CrashState] = []
-        hidden = False
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
             if judgement.verdict == "violation":
                 self._first = self._first or (done, round(time.monotonic() - self._started, 3))
+                self._violations += 1
                 self._failed[judgement.state.done] += self._fault.name == "power"
-            if judgement.verdict == "violation" and _resumed_twice(raw):
+            self._shared[judgement.state.digest] = raw.shared
+            if raw.compared and not self._agrees(raw, judgement):
+                self._distrust(raw.state)
+            if judgement.verdict != "consistent" and (raw.shared or _resumed_twice(raw)):
                 doubtful.append(judgement.state)
-                self._together = self._together and judgement.problems[0].step != "second"
             else:
-                hidden = hidden or _only_again(judgement)
                 yield self._settled(judgement, answer), answer
             progress(done, total)
-        for raw in self._host.recover(self._alone(doubtful, hidden=hidden)):
+        for raw in self._host.recover(self._request(state, together=False) for state in doubtful):
             judgement, answer = self._judged(raw)
-            if hidden or judgement.verdict == "consistent":
-                self._note_memory(raw.state)
+            if judgement.verdict == "consistent":
+                self._distrust(raw.state)
+            self._shared[judgement.state.digest] = False
+            yield self._settled(judgement, answer), answer
+        for raw in self._host.recover(self._request(state, together=False) for state in self._judged_together()):
+            judgement, answer = self._judged(raw)
             yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
 
@@ -185,31 +200,33 @@ class Round:
                     yield judgement, answer
                     return
 
-    def _alone(self, doubtful: list[CrashState], *, hidden: bool) -> Iterator[dict[str, Any]]:
-        """Requests in processes of their own: for the doubtful states, or where much is hidden for all."""
-        if not self._reference.program:
-            return
-        for state in self._judged_together() if hidden else iter(doubtful):
-            yield self._request(state, together=False)
-
     def _judged_together(self) -> Iterator[CrashState]:
-        """The states that were sent to recovery, but for those that had processes of their own already."""
-        seen: set[str] = set()
-        for state in self.states():
-            was_sent = state.digest in self._distinct and state.digest not in self._consistent
-            if was_sent and state.digest not in seen and len(seen) % OWN_PROCESS_EVERY:
+        """Where one process cannot be trusted with many states: those that have had no other yet."""
+        for state in self.states() if self._host.mode != WARM else ():
+            if self._shared.pop(state.digest, False):
                 yield state
-            seen.add(state.digest)
 
     def _request(self, state: CrashState, *, together: bool) -> dict[str, Any]:
         self._flying[state.id] = state
-        return request(state, self._reference, timeout_s=self._timeout_s, together=together)
+        asked = request(state, self._reference, timeout_s=self._timeout_s, together=together)
+        if "warm" in asked:
+            self._warm += 1
+            asked["compared"] = self._warm <= COMPARED_FIRST or int(state.digest[:8], 16) % COMPARED_EVERY == 0
+        return asked
 
-    def _note_memory(self, state_id: str) -> None:
-        if not self.notes:
+    def _agrees(self, raw: Answer, judgement: Judgement) -> bool:
+        """Whether the process that many states share saw the same, and would have been judged the same."""
+        shared = self._judge.judge(judgement.state, dataclasses.replace(raw, steps=raw.compared))
+        saw_same = raw.left_same and same(raw.steps, raw.compared)
+        return saw_same and (shared.verdict, shared.kind) == (judgement.verdict, judgement.kind)
+
+    def _distrust(self, state_id: str) -> None:
+        """From now on, under every fault, and for all states so far: processes of their own."""
+        if self._host.mode == WARM:
+            self._host.mode = ISOLATED
             self.notes.append(
-                f"resumed twice in one process, {state_id} comes out otherwise than in two: "
-                "something stays in memory. Such states were judged by processes of their own."
+                f"recovered in a process that had recovered before, {state_id} comes out otherwise than in a new one: "
+                "something stays in memory. So every state was judged by processes of its own."
             )
 
     def _judged(self, raw: Answer) -> tuple[Judgement, Answer]:
@@ -253,7 +270,6 @@ class Round:
             if self._is_enough(state.done):
                 self.left_out += 1
                 continue
-            together = self._together and len(self._distinct) % OWN_PROCESS_EVERY != 0 and not self._mostly_fails
             self._distinct.add(state.digest)
             self._inside += state.cut_bytes is not None
             if state.digest in self._consistent:
@@ -261,7 +277,7 @@ class Round:
                 self.judged[state.digest] = "consistent", ""
                 self._remember(state, failed=False)
             else:
-                yield self._request(state, together=together)
+                yield self._request(state, together=self._is_shared)
 
     def _is_used_up(self) -> bool:
         budget = self._asked.budget
@@ -272,9 +288,14 @@ class Round:
         return bool(self._cut_short)
 
     @property
+    def _is_shared(self) -> bool:
+        """Whether one process takes many states; a process of its own, where most fail and need it anyway."""
+        return self._reference.kind == Commands.kind or (self._host.mode == WARM and not self._mostly_fails)
+
+    @property
     def _mostly_fails(self) -> bool:
-        """Whether a process of its own, which a failing state needs anyway, is the shorter way."""
-        return self._failed.total() > max(len(self.judged) // 2, FAILING_IN_PASSING)
+        """Whether most states were violations."""
+        return self._violations > max(len(self.judged) // 2, FAILING_IN_PASSING)
 
     def _is_enough(self, moment: int) -> bool:
         """Whether so many states of a moment failed that its others would tell no more; fewer, once many have."""
@@ -350,11 +371,6 @@ class Round:
             "skipped": counts.skipped + counts.skipped_cuts,
             "sampled": counts.sampled,
         }
-
-
-def _only_again(judgement: Judgement) -> bool:
-    """A violation that only the second recovery, in a process of its own, brought to light."""
-    return judgement.verdict == "violation" and all(problem.step != "first" for problem in judgement.problems)
 
 
 def _resumed_twice(raw: Answer) -> bool:

@@ -91,6 +91,38 @@ def test_show_shows_what_check_showed(project: Path) -> None:
     assert form["reports"] == [json.loads((stored / "report.json").read_text())]
 
 
+def test_check_leaves_a_page_in_its_run_folder(project: Path) -> None:
+    """Of the result that it printed; ``report`` draws the same again, and says where."""
+    stored = next((project / ".crashlab" / "runs").iterdir())
+    page = (stored / "report.html").read_text()
+    assert "naive" in page
+    assert "it broke a promise" in page
+    (stored / "report.html").unlink()
+    done = crashlab_command("report", "--format", "html", cwd=project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(project, done.stdout.strip()).resolve() == (stored / "report.html").resolve()
+    assert (stored / "report.html").read_text() == page
+
+
+def test_the_page_of_a_real_finding_has_the_bytes_that_the_crash_took(project: Path) -> None:
+    """A naive store that was killed with its file empty: what was to be there is in the report."""
+    report = load(json.loads(crashlab_command("show", "--json", cwd=project).stdout)["reports"][0])
+    assert report.moments
+    assert {change.path for finding in report.findings for change in finding.changes} == {"value.json"}
+
+
+def test_an_issue_of_a_real_finding_rebuilds_its_state(project: Path, tmp_path: Path) -> None:
+    """The script in it makes the files that the run folder has."""
+    report = load(json.loads(crashlab_command("show", "--json", cwd=project).stdout)["reports"][0])
+    finding = report.findings[0]
+    text = crashlab_command("show", finding.id, "--issue", cwd=project).stdout
+    script = tmp_path / "rebuild.py"
+    script.write_text(text.split("```python\n")[1].split("\n```", maxsplit=1)[0])
+    subprocess.run([sys.executable, "-I", str(script), str(tmp_path / "again")], check=True, capture_output=True)
+    kept = Path(project, finding.directory, "dir", "value.json").read_bytes()
+    assert (tmp_path / "again" / "dir" / "value.json").read_bytes() == kept
+
+
 def test_show_one_finding(project: Path) -> None:
     """By its id, and by the id of another state of the same fault; JSON holds only that finding."""
     report = load(json.loads(crashlab_command("show", "--json", cwd=project).stdout)["reports"][0])

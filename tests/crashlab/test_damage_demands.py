@@ -123,6 +123,23 @@ def test_a_refusal_is_loud_and_keeps_what_is_damaged(step: Step, verdict: str, k
 
 
 @pytest.mark.parametrize(
+    ("second", "verdict", "kind"),
+    [
+        (Step(step="second", how="raised", error="Damaged: a.aside"), "refused", "lost"),
+        (Step(step="second", how="returned", value={"value": {"n": 2}}), "refused", "lost"),
+        (Step(step="second", how="returned", value={"value": None}), "violation", "silent-reset"),
+        (Step(step="second", how="returned", value={"value": {"n": 1}}), "violation", "lost"),
+    ],
+)
+def test_what_was_moved_aside_is_missed_by_the_next_recovery_too(second: Step, verdict: str, kind: str) -> None:
+    """A refusal may keep the bytes under another name, but not once: the next one must not begin anew."""
+    reference = Reference(kind="Store", trace=STORE, nothing={"value": None})
+    first = Step(step="first", how="raised", error="Damaged: a", aside=("dir/a",))
+    judgement = judge(reference, "damage@a:bit:0", first, second)
+    assert (judgement.verdict, judgement.kind) == (verdict, kind)
+
+
+@pytest.mark.parametrize(
     ("state_id", "raised", "verdict"),
     [
         ("damage@a:bit:0", "LookupError: none", "violation"),

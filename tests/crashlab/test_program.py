@@ -90,6 +90,22 @@ def test_a_line_that_is_no_event_is_an_error_with_the_line(tmp_path: Path) -> No
         Told(tmp_path).resume('echo efect mail >> "$CRASHLAB_EVENTS"')
 
 
+@pytest.mark.parametrize("how", ['> "$E"', '> "$E.x"; mv "$E.x" "$E"', '> /dev/null; rm "$E"'])
+def test_an_events_file_that_is_emptied_or_replaced_is_an_error(tmp_path: Path, how: str) -> None:
+    """What was told before is gone with it, so an effect done twice would count as once."""
+    told = Told(tmp_path, effects=[EffectRecord("mail", None, {}, "mail-1")])
+    with pytest.raises(UsageError, match="emptied or replaced its events file"):
+        told.resume(["true"], f'E="$CRASHLAB_EVENTS"; echo effect mail {how}')
+
+
+def test_what_a_process_in_the_background_does_belongs_to_the_recovery(tmp_path: Path) -> None:
+    """Its effects and its files, as in the recorded run; it ends within the grace that every process has."""
+    told = Told(tmp_path)
+    late = '(sleep 0.2; echo effect mail >> "$CRASHLAB_EVENTS"; echo x > {dir}/late) &'
+    assert told.resume(["true"], late)["end"]["$files"].keys() == {"late"}
+    assert [kind for kind, _ in told.events] == [t.Effect]
+
+
 def test_an_exit_code_says_which_command_ended_so_and_its_events_count(tmp_path: Path) -> None:
     """What was done before it failed was done."""
     told = Told(tmp_path)
@@ -144,9 +160,11 @@ def test_a_check_sees_what_was_acked_and_a_recovery_does_not(tmp_path: Path) -> 
     """A recovery that could read the acks would not need its files."""
     told = Told(tmp_path, acked=[1, {"n": 2}])
     copy = 'cp "$CRASHLAB_EVENTS" {dir}/'
-    told.resume(["true"], copy + "resumed", check=copy + "checked")
-    assert (told.root / "dir/resumed").read_text() == ""
-    assert (told.root / "dir/checked").read_text() == '{"ack": 1}\n{"ack": {"n": 2}}\n'
+    for step in (FIRST, {**FIRST, "again": True}):  # the second recovery of one step comes after the first check
+        told.resume(["true"], copy + "resumed", check=copy + "checked", step=step)
+        assert (told.root / "dir/resumed").read_text() == ""
+        assert (told.root / "dir/checked").read_text() == '{"ack": 1}\n{"ack": {"n": 2}}\n'
+    assert told.events == []
 
 
 def test_a_program_that_cannot_be_started_is_a_misuse(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_replay_that_meets_other_bytes_says_so(checked: tuple[Report, Path]) -
 
 def test_an_id_that_no_recovery_leaves_is_refused(tmp_path: Path) -> None:
     """An op that the recovery does not have is told by its own number."""
-    with pytest.raises(UsageError, match="no op 99 in this recording"):
+    with pytest.raises(UsageError, match=r"no op 99 in the recovery from kill@3 \(\d+ ops\): kill@3/kill@99 comes"):
         explore(LOSES, faults="recovery", only="kill@3/kill@99", out=tmp_path)
     with pytest.raises(UsageError, match="no crash of a recovery"):
         explore(LOSES, faults="recovery", only="kill@3/fire@1", out=tmp_path)

@@ -8,48 +8,71 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crashlab import Budget, Policy, explore
+from crashlab import Budget, Policy, explore, rounds
 from crashlab.crash.ids import state_of
 from crashlab.demands import Reference
-from crashlab.recover.host import Host
+from crashlab.recover.host import ALWAYS_ISOLATED, Host
 from crashlab.rounds import addressed, request
 from tests.crashlab import subjects
 from tests.crashlab.traces import ack, create, trace_of
-from tests.quality import programs
+from tests.quality import memories, programs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from crashlab import Report
+    from crashlab.subject import AnySubject
+
 NO_KILLS = Budget(real_kills=0)
 
 
-def steps(kind: str, *, together: bool) -> list[str]:
-    """The steps that a worker is asked for."""
+def asked_for(kind: str, *, together: bool) -> tuple[list[str], bool]:
+    """The steps that a worker is asked for, and whether one process may take them with those of other states."""
     trace = trace_of(ack())
     asked = request(state_of(trace, "kill@1"), Reference(kind=kind, trace=trace), timeout_s=1.0, together=together)
-    return [step["step"] + ("+again" if step.get("again") else "") for step in asked["steps"]]
+    return [step["step"] + ("+again" if step.get("again") else "") for step in asked["steps"]], "warm" in asked
 
 
-def test_a_store_always_gets_processes_of_its_own() -> None:
-    """Recover, recover and save, find: three processes, whatever is asked."""
-    assert steps("Store", together=True) == steps("Log", together=False) == ["first", "second", "third"]
+def test_a_store_recovers_twice_and_takes_one_more_value() -> None:
+    """Recover, recover and save, find, whoever does it."""
+    assert asked_for("Store", together=True) == (["first", "second", "third"], True)
+    assert asked_for("Log", together=False) == (["first", "second", "third"], False)
 
 
-def test_a_subject_resumes_twice_in_one_process_where_that_is_allowed() -> None:
-    """One process instead of two."""
-    assert steps("Subject", together=True) == ["first+again"]
-    assert steps("Subject", together=False) == ["first", "second"]
+def test_a_subject_resumes_twice_and_a_command_is_always_a_new_process() -> None:
+    """Of a command only the process that starts it is shared."""
+    assert asked_for("Subject", together=True) == (["first", "second"], True)
+    assert asked_for("Subject", together=False) == (["first", "second"], False)
+    assert asked_for("Commands", together=True) == (["first+again"], False)
 
 
-def test_what_a_process_remembers_is_found_out(tmp_path: Path) -> None:
-    """A resume that lives from memory passes in one process; every sixteenth state in two finds it, then all are."""
-    report = explore(programs.REMEMBERS, faults="kill", out=tmp_path, budget=NO_KILLS)
-    assert {(finding.kind, finding.observed.step, finding.contract) for finding in report.findings} == {
-        ("diverged", "second", "RD")
-    }
-    [fault] = report.faults
-    assert fault.violation > fault.distinct * 3 / 4
-    assert "something stays in memory" in report.notes[0]
+@pytest.mark.parametrize("subject", memories.LIVE_FROM_MEMORY)
+def test_what_a_process_remembers_is_found_out(
+    subject: AnySubject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would pass in a process that has recovered before; the findings are those of processes of their own."""
+    shared = explore(subject, faults="kill", out=tmp_path, budget=NO_KILLS)
+    monkeypatch.setenv(ALWAYS_ISOLATED, "1")
+    isolated = explore(subject, faults="kill", out=tmp_path, budget=NO_KILLS)
+    assert shared.verdict == "violation"
+    assert gist(shared) == gist(isolated)
+    assert [fault.violation for fault in shared.faults] == [fault.violation for fault in isolated.faults]
+    assert (shared.settings.recovery, isolated.settings.recovery) == ("isolated", "isolated")
+    assert "something stays in memory" in shared.notes[0]
+    assert not isolated.notes
+
+
+def test_a_shared_process_that_is_believed_hides_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sabotage: where nothing is compared, what lives from memory passes."""
+    monkeypatch.setattr(rounds, "COMPARED_FIRST", 0)
+    monkeypatch.setattr(rounds, "COMPARED_EVERY", 1 << 32)
+    report = explore(memories.DONE_IN_MEMORY, faults="kill", out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert (report.verdict, report.settings.recovery) == ("consistent", "warm")
+
+
+def gist(report: Report) -> list[tuple[Any, ...]]:
+    """What was found, but for what names the run."""
+    return [(each.id, each.kind, each.summary, each.same, each.observed, each.disk) for each in report.findings]
 
 
 def test_ends_that_were_not_compared_are_told(tmp_path: Path) -> None:
@@ -58,11 +81,10 @@ def test_ends_that_were_not_compared_are_told(tmp_path: Path) -> None:
     assert any("the end was not compared" in note for note in report.notes)
 
 
-def test_a_lock_held_for_life_is_no_alarm_and_is_told(tmp_path: Path) -> None:
-    """Resumed twice in one process it collides with itself; in two processes it does not, and the report says so."""
+def test_a_lock_held_for_life_is_no_alarm(tmp_path: Path) -> None:
+    """In one process the second resume would collide with the first; a process that keeps a file open is not shared."""
     report = explore(programs.LEASED, faults="kill", out=tmp_path, budget=NO_KILLS)
     assert report.verdict == "consistent", str(report)
-    assert "something stays in memory" in report.notes[0]
 
 
 # --- power loss -----------------------------------------------------------------------------------

@@ -105,6 +105,23 @@ def load_unlinking(directory: Path) -> Any:
         raise
 
 
+def load_moving_aside(directory: Path) -> Any:
+    """Correct: what it refuses gets another name, and as long as that lies there nothing is loaded."""
+    if (directory / "value.bad").exists():
+        text = "value.bad was put aside for a person to look at"
+        raise DamagedError(text)
+    return load_moving_once(directory)
+
+
+def load_moving_once(directory: Path) -> Any:
+    """Wrong: refuses, and moves the file away; the next load finds nothing and begins anew."""
+    try:
+        return load_sealed(directory)
+    except DamagedError:
+        (directory / "value.json").rename(directory / "value.bad")
+        raise
+
+
 def load_exiting(directory: Path) -> Any:
     """Wrong: ends without a word."""
     try:
@@ -329,6 +346,11 @@ FOUND: dict[str, tuple[Store | Log | Subject, str, set[str]]] = {
         "damage",
         {"silent-reset"},
     ),
+    "moves what it refuses, and forgets": (
+        Store(save_sealed, load_moving_once, values=VALUES),
+        "damage:bit,damage:empty",
+        {"silent-reset"},
+    ),
     "unlinks what it refuses": (Store(save_sealed, load_unlinking, values=VALUES), "damage", {"evidence-destroyed"}),
     "exits in silence": (Store(save_sealed, load_exiting, values=VALUES), "damage:bit,damage:empty", {"lost"}),
     "older generation in silence": (Store(save_twice, load_older_silently, values=VALUES), "damage", {"lost"}),
@@ -352,6 +374,7 @@ FOUND: dict[str, tuple[Store | Log | Subject, str, set[str]]] = {
 CLEAN: dict[str, Store | Log | Subject] = {
     "checksum over all": SEALED,
     "one type of error, other words": SAYS_DAMAGED,
+    "moves what it refuses, and goes on refusing": Store(save_sealed, load_moving_aside, values=VALUES),
     "two generations that count": Store(save_twice, load_generations, values=VALUES),
     "log that refuses": LOG,
     "log that refuses after the good ones": LAZY,

@@ -101,6 +101,18 @@ def load_none_on_error(directory: Path) -> Any:
 NONE_ON_ERROR = Store(save_right, load_none_on_error, values=VALUES)
 
 
+def load_and_remove(directory: Path) -> Any:
+    """Wrong: it raises, and yet it takes a file that cannot be read now for one that never can be."""
+    try:
+        return load_right(directory)
+    except OSError:
+        (directory / "value.json").unlink()
+        raise
+
+
+REMOVES_UNREAD = Store(save_right, load_and_remove, values=VALUES)
+
+
 def save_short(directory: Path, value: Any) -> None:
     """Wrong: believes that one write takes everything."""
     temporary = directory / "value.tmp"

@@ -240,6 +240,32 @@ def run_asking(lab: Any) -> str:
 ASKS = Subject(run_asking, resume_unknown)
 
 
+def resume_reporting(lab: Any) -> str:
+    """Reports a pending mail unknown, notes that, and goes on: a recovery after it need not report again."""
+    state = _value(lab.dir / "mail")
+    if state is None:
+        return run_asking(lab)
+    if state == "pending":
+        lab.unknown("mail", to="ada")
+        save_atomic(lab.dir, "told", "mail")
+    return "sent"
+
+
+def resume_noting_first(lab: Any) -> str:
+    """Wrong: notes that it has reported before it does; killed in between, nobody ever hears of it."""
+    state = _value(lab.dir / "mail")
+    if state is None:
+        return run_asking(lab)
+    if state == "pending":
+        save_atomic(lab.dir, "told", "mail")
+        lab.unknown("mail", to="ada")
+    return "sent"
+
+
+REPORTS = Subject(run_asking, resume_reporting)
+NOTES_FIRST = Subject(run_asking, resume_noting_first)
+
+
 def run_reusing(lab: Any) -> str:
     """Wrong: opens its old temporary file anew, which after a power loss may be the good file itself."""
     for step in range(2):

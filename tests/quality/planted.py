@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.quality import programs, stores
+from tests.quality import memories, programs, stores
 
 if TYPE_CHECKING:
     from crashlab import Log, Store, Subject
@@ -28,7 +28,7 @@ FOUND: dict[str, tuple[Store | Log | Subject, set[str]]] = {
     "notes, then pays": (programs.NEVER_PAYS, {"missing-effect"}),
     "needless unknown": (programs.NEEDLESS_UNKNOWN, {"needless-unknown"}),
     "refuses everything": (programs.REFUSES, {"stuck"}),
-    "remembers what it consumed": (programs.REMEMBERS, {"diverged"}),
+    "remembers what it consumed": (memories.CONSUMES, {"diverged"}),
     "claims the end, and waits": (programs.CLAIMS_THE_END, {"missing-effect"}),
     "reads the time of a file": (programs.READS_TIMES, {"stuck"}),
     "end counts starts": (programs.COUNTS_STARTS, {"diverged"}),

@@ -90,29 +90,6 @@ def stamped_end(lab: Any) -> dict[str, Any]:
 
 
 COUNTS_STARTS = Subject(stamped_end)
-_memory: dict[str, str] = {}
-
-
-def resume_from_memory(lab: Any) -> str:
-    """Wrong: consumes its file and goes on from memory, which the next process has not."""
-    path = lab.dir / "state"
-    if path.exists():
-        _memory["state"] = path.read_text()
-        path.unlink()
-    return _memory.get("state", '"kept"' if not (lab.dir / "other").exists() else "lost")
-
-
-def run_many_steps(lab: Any) -> str:
-    """Many saves, each whole, beside the one that matters."""
-    save_atomic(lab.dir, "kept", "state")
-    for n in range(10):
-        save_atomic(lab.dir, n, "other")
-    return '"kept"'
-
-
-REMEMBERS = Subject(
-    run_many_steps, lambda lab: resume_from_memory(lab) if any(lab.dir.iterdir()) else run_many_steps(lab)
-)
 _locks: list[Any] = []
 
 

@@ -21,6 +21,12 @@ FOUND: dict[str, tuple[Store | Log | Subject, str, set[str], str]] = {
     "swallows EIO": (stores.SWALLOWS, "error:EIO", {"lost"}, "Let the OSError out"),
     "retries fsync": (stores.RETRIES_FSYNC, "error:failed-fsync", {"lost"}, "write the whole value again"),
     "no file for an unread one": (stores.NONE_ON_ERROR, "error:EIO-read", {"silent-reset"}, "FileNotFoundError"),
+    "removes what it could not read": (
+        stores.REMOVES_UNREAD,
+        "error:EIO-read",
+        {"silent-reset"},
+        "After a read that failed change nothing",
+    ),
     "ignores a short write": (stores.IGNORES_SHORT, "error:short-write", {"lost"}, "until every byte"),
     "leaves a temporary file": (stores.LEAVES_TMP, "error:ENOSPC", {"stuck"}, "a name of its own"),
     "empties before it is sure": (stores.IN_PLACE, "error:ENOSPC", {"lost"}, "rename it over the old one"),
@@ -73,6 +79,33 @@ def test_an_id_is_tried_alone(tmp_path: Path) -> None:
     assert again.verdict == "violation"
     assert again.findings[0].id == report.findings[0].id
     assert again.faults[0].points == 1
+
+
+def test_a_loss_after_a_failed_barrier_says_what_was_lost_and_where_that_can_be(tmp_path: Path) -> None:
+    """The ops of that run whose bytes never reached the disk are noted, and the file systems are named."""
+    report = explore(stores.RETRIES_FSYNC, faults="error:failed-fsync", profile="ext4,xfs", out=tmp_path)
+    finding = report.findings[0]
+    assert "/power@" in finding.id
+    assert [line.op for line in finding.ops if line.note == "lost"], str(report)
+    assert finding.profiles
+    assert set(finding.profiles) <= {"ext4", "xfs"}
+
+
+def test_a_first_value_that_is_half_there_is_told_as_changed_in_place(tmp_path: Path) -> None:
+    """Nothing was acked, and load raises: no leftover stops it, but the file itself."""
+    report = explore(stores.IN_PLACE, faults="error:ENOSPC", out=tmp_path)
+    (stuck,) = (finding for finding in report.findings if finding.kind == "stuck")
+    assert "nothing was acked" in stuck.summary
+    assert "changed in place" in stuck.why
+    assert stuck.expected[0] == "nothing there"
+
+
+def test_what_a_call_raised_is_told_without_the_place_of_the_lab(tmp_path: Path) -> None:
+    """The root is another one on every run: two reports of one fault must not differ by it."""
+    report = explore(stores.LEAVES_TMP, faults="error:ENOSPC", out=tmp_path)
+    told = [finding.summary for finding in report.findings if "File exists" in finding.summary]
+    assert told
+    assert not any("/dir/" in text for text in told), told
 
 
 # --- sabotage ----------------------------------------------------------------------------------------

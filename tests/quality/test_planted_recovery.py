@@ -20,6 +20,7 @@ PLANTED: dict[str, tuple[Any, Any, str]] = {
     "takes its state away": (interrupted.TAKES_AWAY, interrupted.PUTS_BACK, "diverged"),
     "applies the journal twice": (interrupted.APPLIES_TWICE, interrupted.APPLIES_ONCE, "diverged"),
     "does the effect, then notes it": (interrupted.MAILS_AGAIN, interrupted.MAILS_KEYED, "duplicate-effect"),
+    "notes a report before it makes it": (interrupted.NOTES_FIRST, interrupted.REPORTS, "missing-effect"),
     "rewrites the log to mend its tail": (interrupted.REWRITES, interrupted.CUTS_OFF, "silent-reset"),
 }
 """Per fault: the program that has it, its correct twin, and the kind by which it must be found."""

@@ -121,6 +121,33 @@ def refs(write: str) -> Commands:
     return kept("sh", str(PROGRAMS / "refs.sh"), name=f"refs.sh {write}", write=write)
 
 
+@pytest.mark.parametrize(("sync", "verdict"), [("sync -d n.new;", "consistent"), ("", "violation")])
+def test_a_program_without_an_end_is_ended_at_an_ack(tmp_path: Path, sync: str, verdict: str) -> None:
+    """It never stands still, so the kill may fall inside of a call."""
+    loop = "n=$(cat n) || n=0; while :; do n=$((n + 1)); echo $n > n.new; SYNC mv n.new n; sync .; ACK; done"
+    program = loop.replace("SYNC", sync).replace("ACK", 'echo ack $n >> "$CRASHLAB_EVENTS"')
+    subject = Commands(
+        f"cd {{dir}}; {program}",
+        "true",
+        check='n=$(cat {dir}/n) || n=0; [ "${n:-0}" -ge $(grep -c ack "$CRASHLAB_EVENTS") ]',
+        stop_after_acks=2,
+        name="endless",
+        timeout_s=20,
+    )
+    assert tried(subject, tmp_path, BOTH).verdict == verdict
+
+
+@needs("cc")
+def test_recoveries_of_a_program_are_killed_for_real(tmp_path: Path) -> None:
+    """By a call of theirs, since nobody inside can die at an op; they agree, and a correct program passes."""
+    binary = tmp_path / "again"
+    subprocess.run(["cc", "-O1", "-o", str(binary), str(PROGRAMS / "saves.c")], check=True)
+    subject = Commands([str(binary), "right", "write", "{dir}"], name="again")
+    report = tried(subject, tmp_path, "kill,recovery")
+    assert report.verdict == "consistent", str(report)
+    assert [control.passed for control in report.controls if "during a recovery" in control.detail] == [True]
+
+
 @needs("git")
 def test_git_keeps_commits_and_branches_where_names_have_one_order(tmp_path: Path) -> None:
     """With core.fsync=all and a sync after each update: every kill, and power losses on ext4 and xfs."""

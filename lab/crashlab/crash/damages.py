@@ -15,6 +15,7 @@ something else can tell that they are old (a program with effects, or several fi
 
 from __future__ import annotations
 
+import os
 import random
 from functools import cached_property
 from itertools import pairwise
@@ -163,9 +164,9 @@ class Damages:
             case "stale":
                 yield from map(str, self._versions(at, path))
             case "stale-block":
-                older = self._versions(at, path)
-                for block in self._some_blocks(blocks):
-                    yield from (f"{block}:{op}" for op in older)
+                for op in self._versions(at, path):
+                    changed = self._changed_blocks(at, path, op)
+                    yield from (f"{changed[place]}:{op}" for place in self._some_blocks(len(changed)))
             case "swap":
                 yield from (encoded(other) for other in self._partners(at, path) if other > path)
             case "misdirect":
@@ -184,6 +185,12 @@ class Damages:
         if self._edges:
             return tuple(sorted({0, count // 2, count - 1} & set(range(count))))
         return _ends(range(count))
+
+    def _changed_blocks(self, at: int, path: str, since: int) -> Sequence[int]:
+        """The blocks of a file that it had ``since`` already, and that have been written since."""
+        trees = (prefixes_of(self._trace).tree(n) for n in (since, at))
+        old, new = (file.content.blocks if (file := file_at(tree, path)) is not None else () for tree in trees)
+        return [number for number, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]]
 
     def _versions(self, at: int, path: str) -> Sequence[int]:
         """The last op of each older version of a file, as it lay at rest, the newest first."""
@@ -235,7 +242,8 @@ class Damages:
             return []
         listed, size = {int(number) for number in self.listed(at, path, "bit")}, file.content.size
         left = 8 * size - len(listed)
-        chance = random.Random(f"{self._seed} {at} {path}")  # noqa: S311 - a sample, no secret
+        # A name is bytes: one that is no text must have its sample too.
+        chance = random.Random(os.fsencode(f"{self._seed} {at} {path}"))  # noqa: S311 - a sample, no secret
         picked: set[int] = set()
         while len(picked) < min(self._sample, left):
             number = chance.randrange(8 * size)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.kill import Cut, cut_points
 from crashlab.crash.losses import Losses
-from crashlab.crash.states import CrashState, cut, no_such_op, prefixes_of
+from crashlab.crash.states import CrashState, cut, prefixes_of
 from crashlab.errors import UsageError
 from crashlab.subject import REBUILT
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from crashlab.tree import Tree
 
 FAULT = "recovery"
+_TOLD = (t.Effect, t.Ack, t.Unknown)
 _KILL = re.compile(r"kill@(?P<done>\d+)(?:\+(?P<cut>\d+))?")
 _POWER = re.compile(r"power@(?P<done>\d+)(?P<lost>-[^/]+)?")
 _COMPOSED = re.compile(r"(^-|,|\.\.|c|x)(\d+)")
@@ -132,7 +133,12 @@ class Recovery:
             raise UsageError(text)
         done = self.start + int(match["done"])
         if done > len(self.trace.ops) or (kill and kill["cut"] and done == self.start):
-            raise no_such_op(dataclasses.replace(self.trace, ops=_alone(self.ops)), crash, int(match["done"]))
+            text = (
+                f"no op {match['done']} in the recovery from {self.outer.id} ({len(self.ops)} ops): "
+                f"{self.outer.id}/{crash} comes from another program, value or "
+                f"runtime version. Use the stored run: crashlab replay {self.outer.id}/{crash} --run .crashlab/runs/…"
+            )
+            raise UsageError(text)
         if kill is None:
             return self.lost(self.losses.one(f"power@{done}{_NAMED.sub(self._number, match['lost'] or '')}"))
         if kill["cut"] is None:
@@ -180,24 +186,22 @@ class Recovery:
         Where it is what the recorded run tells too, this is the same pair as there: equal trees are then
         equal states, however they came about.
         """
-        effects, acks = (counts[done] for counts in self._counts)
+        effects, acks, unknowns = (counts[done] for counts in self._counts)
         as_recorded = self._as_recorded
-        if effects <= as_recorded[0] and acks <= as_recorded[1]:
+        if effects <= as_recorded[0] and acks <= as_recorded[1] and unknowns <= as_recorded[2]:
             return effects, acks
-        told = [_told(op) for op in self.trace.ops[:done] if isinstance(op, (t.Effect, t.Ack))]
+        told = [_told(op) for op in self.trace.ops[:done] if isinstance(op, _TOLD)]
         return hashlib.blake2b(repr(told).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     @cached_property
     def _counts(self) -> list[list[int]]:
-        return [
-            list(accumulate((isinstance(op, kind) for op in self.trace.ops), initial=0)) for kind in (t.Effect, t.Ack)
-        ]
+        return [list(accumulate((isinstance(op, kind) for op in self.trace.ops), initial=0)) for kind in _TOLD]
 
     @cached_property
-    def _as_recorded(self) -> tuple[int, int]:
-        """How many of the first effects, and of the first acks, are those of the recorded run."""
+    def _as_recorded(self) -> list[int]:
+        """How many of the first effects, acks and unknowns are those of the recorded run."""
         recorded = first_of(self.outer).trace
-        return _common(self.trace, recorded, t.Effect), _common(self.trace, recorded, t.Ack)
+        return [_common(self.trace, recorded, kind) for kind in _TOLD]
 
 
 def run_words(run: int, depth: int) -> str:
@@ -247,13 +251,11 @@ def _moved(op: t.Op, n: int, number_of: Callable[[int], int]) -> t.Op:
     return dataclasses.replace(op, n=n)
 
 
-def _alone(ops: Sequence[t.Op]) -> tuple[t.Op, ...]:
-    return tuple(dataclasses.replace(op, n=number) for number, op in enumerate(ops, start=1))
-
-
 def _told(op: t.Op) -> tuple[object, ...]:
     if isinstance(op, t.Effect):
         return op.KIND, op.name, op.key, op.detail, op.receipt, op.counted
+    if isinstance(op, t.Unknown):
+        return op.KIND, op.name, op.key, op.detail
     return op.KIND, getattr(op, "value", None)
 
 

@@ -57,7 +57,8 @@ class Job:
     ``disk`` the control socket of a real disk below the root and a seed, or None; ``effects`` are those of
     the outside world's record so far. ``traced`` watches from outside, by the system calls, as
     :meth:`crashlab.recover.host.Host.record` takes it, but for the files of ``rebuilt``. A Python run that is
-    watched so tells its ``events`` through that file.
+    watched so tells its ``events`` through that file. ``warm`` is the descriptor over which many recoveries are
+    asked of one process.
     """
 
     step: dict[str, Any] | None = None
@@ -74,6 +75,7 @@ class Job:
     traced: Mapping[str, Any] | None = None
     rebuilt: Sequence[str] = ()
     events: str = ""
+    warm: int | None = None
 
 
 class Prepared:
@@ -131,6 +133,10 @@ class Pipe:
 
 def run(prepared: Prepared, job: Job) -> NoReturn:
     """Do the job, tell the end of it, and end this process as an interpreter would."""
+    if job.warm is not None:
+        from crashlab.recover import reused  # noqa: PLC0415 - loaded by the worker that asks for it
+
+        reused.serve(prepared, job.warm)
     if job.traced is not None:
         from crashlab.recover import traced  # noqa: PLC0415 - only these runs need it
 

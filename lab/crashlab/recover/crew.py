@@ -95,9 +95,11 @@ class Crew:
 
 def answer_of(form: Message) -> Answer:
     """The answer of a worker as the judge's object."""
-    return Answer(state=form["state"], steps=tuple(_step(step) for step in form["steps"]))
+    steps, compared = (tuple(map(_step, form.get(name, ()))) for name in ("steps", "compared"))
+    told = {name: form[name] for name in ("shared", "left_same") if name in form}
+    return Answer(state=form["state"], steps=steps, compared=compared, **told)
 
 
 def _step(form: Message) -> Step:
     fields: dict[str, Any] = {**form, "events": tuple(t.op_from_json(op) for op in form["events"])}
-    return Step(**{**fields, "destroyed": tuple(form["destroyed"]), "left": tuple(form["left"])})
+    return Step(**{**fields, **{name: tuple(form[name]) for name in ("destroyed", "aside", "left")}})

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from crashlab import trace as t
 from crashlab.errors import LabError, UsageError
 from crashlab.observation import Answer, RawRecording
-from crashlab.recover import travel
+from crashlab.recover import sweep, travel
 from crashlab.recover.crew import Crew
 from crashlab.recover.start import start_keeper
 from crashlab.recover.wire import Channel, Message
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
+WARM, ISOLATED, INTERPRETER = "warm", "isolated", "interpreter"
+"""Where a step of a recovery runs: in one process for many states, in one of its own, in a fresh interpreter."""
+ALWAYS_ISOLATED = "CRASHLAB_ISOLATED"
+"""Environment switch: ``1`` gives every step a process of its own."""
 IMPORT_LIMIT_S = 30.0
 _ANSWER_LIMIT_S = 60.0
 _CLOSE_LIMIT_S = 15.0
@@ -65,7 +69,8 @@ class Host:
     """The processes of one subject, as a context manager. ``traced`` is how runs are watched from outside, if at all.
 
     ``subject`` is the form that :func:`crashlab.recover.travel.pack` made. ``jobs`` is how many
-    recoveries run at the same time. ``interpreter`` runs every step in a fresh interpreter. ``root``
+    recoveries run at the same time. ``interpreter`` runs every step in a fresh interpreter. ``mode`` is
+    WARM as long as one process may recover many states; a caller who finds that it may not sets ISOLATED. ``root``
     repeats a stored run at its recorded place.
 
     Raises UsageError where the subject cannot be imported, LabError where the lab itself fails.
@@ -83,7 +88,7 @@ class Host:
     ) -> None:
         self.subject = subject
         self.description: dict[str, Any] = {}
-        self.mode = "interpreter" if interpreter else "isolated"
+        self.mode = INTERPRETER if interpreter else _best_mode()
         self.pinned = ""
         self.jobs = max(1, jobs)
         self.root = ""
@@ -115,6 +120,11 @@ class Host:
 
     # --- what a caller asks --------------------------------------------------------------------
 
+    @property
+    def watches_from_outside(self) -> bool:
+        """Whether runs are watched by their system calls, so that nobody inside can die at an op."""
+        return self.traced is not None or bool(self.description["kind"] == Commands.kind)
+
     def record(self, *, timeout_s: float, **way: Unpack[Way]) -> RawRecording:
         """Run the workload once under the recorder, on an empty place, in the way that is asked for."""
         self._one_at_a_time()
@@ -122,7 +132,7 @@ class Host:
             self._recorder = self._worker("record")
         program = self.description["kind"] == Commands.kind
         nothing = dict.fromkeys(Way.__annotations__)
-        traced = way.get("traced", {} if program and self.traced is None else self.traced)
+        traced = way.get("traced", {} if self.traced is None and self.watches_from_outside else self.traced)
         request = {
             **nothing,
             **way,
@@ -146,11 +156,11 @@ class Host:
             raise UsageError(text)
         self._end_crew()
         self._prepared = {"trace": trace.to_json(), "expected": expected}
-        if self.mode == "isolated":
+        if self.mode != INTERPRETER:
             request = {"do": "prepare", **self._prepared, "modules": list(modules)}
             answer = self._ask_server("recover", request, self._import_limit_s)
             if answer["threads"] > 1:
-                self.mode = "interpreter"  # a module that the run imported late starts threads
+                self.mode = INTERPRETER  # a module that the run imported late starts threads
 
     def recover(self, requests: Iterable[Message]) -> Generator[Answer, None, None]:
         """Run these requests and yield answers as they come. Raises LabError where a worker dies.
@@ -165,7 +175,7 @@ class Host:
     def recover_fresh(self, requests: Iterable[Message]) -> Iterator[Answer]:
         """The same in fresh interpreters, whatever the mode: a control of the forked way."""
         self._one_at_a_time()
-        crew = self._new_crew("interpreter", self.jobs)
+        crew = self._new_crew(INTERPRETER, self.jobs)
         try:
             yield from crew.recover(requests)
         finally:
@@ -215,7 +225,7 @@ class Host:
         answers = [self._ask_server(role, None, self._import_limit_s) for role in ("record", "recover")]
         self.description = answers[-1]["description"]
         if any(answer["threads"] > 1 for answer in answers):
-            self.mode = "interpreter"
+            self.mode = INTERPRETER
         self._recorder = self._worker("record")
 
     def _fork(self, request: Message, name: str = "") -> tuple[Channel, int]:
@@ -236,7 +246,7 @@ class Host:
     def _worker(self, role: str, mode: str | None = None) -> Channel:
         """A new worker that is ready to work; finds out whether places can be pinned."""
         name = "a recording worker" if role == "record" else "a recovery worker"
-        if (mode or self.mode) == "interpreter":
+        if (mode or self.mode) == INTERPRETER:
             stored = self._prepared if role == "recover" else None
             request = {"trace": None, "expected": None, **(stored or {}), "subject": self.subject}
             env = {**self._env, **self.description["env"]}
@@ -341,6 +351,11 @@ class Host:
                 return file.read()[-_LOG_CHARACTERS:].strip()
         except OSError:  # the keeper has removed it, or never made it
             return ""
+
+
+def _best_mode() -> str:
+    """One process for many states only where nothing that it starts can escape."""
+    return WARM if sweep.CAN_SWEEP and os.environ.get(ALWAYS_ISOLATED) != "1" else ISOLATED
 
 
 def _raw(root: str, base: Tree, ops: list[t.Op], done: Message) -> RawRecording:

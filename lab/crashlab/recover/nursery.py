@@ -11,6 +11,7 @@ the subject's process goes by its own pipe, as JSON; here comes back only how it
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
 import socket
@@ -85,6 +86,20 @@ class Nursery:
     def close(self) -> None:
         """Forget a nursery that has died."""
         self.link.close()
+
+    def forget(self) -> None:
+        """Close all that belongs to it here; it cannot be opened again."""
+        self.link.close()
+        for descriptor in (self.answers, self._answers_in):
+            os.close(descriptor)
+
+    def end(self) -> None:
+        """SIGKILL for it and everything below it."""
+        for pid in (*sweep.descendants(self.pid), self.pid):
+            sweep.kill(pid)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        self.forget()
 
 
 def _nurse(link: socket.socket, launch: Launch) -> NoReturn:

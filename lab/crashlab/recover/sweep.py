@@ -116,7 +116,7 @@ def sweep(*, grace_s: float = GRACE_S) -> tuple[str, ...]:
     """
     if nothing_lives() or not CAN_SWEEP:
         return ()
-    _let_end(time.monotonic() + grace_s)
+    let_end(grace_s=grace_s)
     names = sorted(name for pid in descendants(os.getpid()) if (name := command_line(pid)))
     end_all()
     return tuple(names)
@@ -144,8 +144,10 @@ def end_all(known: Iterable[int] = ()) -> None:
             raise LabError(text)
 
 
-def _let_end(deadline: float) -> None:
-    while not nothing_lives() and time.monotonic() < deadline:
+def let_end(*, grace_s: float = GRACE_S) -> None:
+    """Wait until no descendant of this process lives, at most ``grace_s`` seconds; dead ones are reaped."""
+    deadline = time.monotonic() + grace_s
+    while CAN_SWEEP and not nothing_lives() and time.monotonic() < deadline:
         _wait_for(descendants(os.getpid()), deadline)
 
 

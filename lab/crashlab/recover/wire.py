@@ -52,6 +52,20 @@ def receive(connection: socket.socket) -> Message | None:
     return message
 
 
+def whole(data: bytearray) -> Message | None:
+    """The message that ``data`` holds; None where a part of it is still to come. Raises ValueError for noise."""
+    if len(data) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack_from(data)
+    if size > LINE_LIMIT_BYTES:
+        text = f"a message of {size} bytes"
+        raise ValueError(text)
+    if len(data) < _LENGTH.size + size:
+        return None
+    message: Message = json.loads(data[_LENGTH.size :])
+    return message
+
+
 def _exactly(connection: socket.socket, size: int) -> bytes | None:
     """This many bytes and no more, so that a file descriptor sent after a message is not read past."""
     parts = bytearray()

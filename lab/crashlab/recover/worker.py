@@ -26,6 +26,7 @@ from crashlab.crash.states import CrashState
 from crashlab.recover import place, sweep, wire
 from crashlab.recover.child import Job
 from crashlab.recover.nursery import LaunchFor, Nursery
+from crashlab.recover.warm import Warm
 from crashlab.recover.watch import Ended, Output, Watch
 from crashlab.tree import File, Tree
 
@@ -98,6 +99,19 @@ def _told(request: Message, recovery: Message | None) -> Message:
     return {"watched": True, **{name: recovery[name] for name in _TOLD}}
 
 
+@dataclass(frozen=True)
+class Left:
+    """What a recovery left: the digest of all files, whether it changed any, how many there are."""
+
+    digest: str
+    changed: bool
+    count: int
+
+    def alike(self, other: Left) -> bool:
+        """Whether the two may differ by chance only."""
+        return (self.changed, self.count) == (other.changed, other.count)
+
+
 class Ops:
     """The ops of one recording on their way, a frame at a time; ``outside`` are its effects and acks."""
 
@@ -131,8 +145,23 @@ class Worker:
         gc.collect()
         gc.freeze()  # a collection in a child would touch, and so copy, every page that it shares with us
         output = Output()
-        self._nursery = Nursery(setting.launch_for, output, control.close)
+        self._warm: Warm | None = None
+        self._nursery = Nursery(setting.launch_for, output, self._forget)
         self._watch = Watch(control, output, self._nursery)
+        if not setting.import_limit_s:  # these start fresh interpreters
+            self._warm = Warm(control, lambda also: Nursery(setting.launch_for, output, lambda: self._forget_all(also)))
+
+    def _forget(self) -> None:
+        """In the nursery: close what belongs to the worker."""
+        self._control.close()
+        if self._warm is not None:
+            self._warm.forget()
+
+    def _forget_all(self, also: Callable[[], None]) -> None:
+        """In the nursery of the warm process: the same, and what belongs to the other one."""
+        self._control.close()
+        self._nursery.forget()
+        also()
 
     @property
     def nursery_pid(self) -> int:
@@ -198,17 +227,54 @@ class Worker:
         place.refill(self._root, state.tree)
         effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
         acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
-        steps = []
-        for step in request["steps"]:
+        known = {"effects": effects, "acked": acked, "expected": expected}
+        if request.get("warm") and self._warm is not None:
+            shared = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
+            if shared is not None and not request.get("compared"):
+                return {"state": request["state"], "steps": shared, "shared": True}
+            if shared is not None:
+                return {"state": request["state"], "compared": shared, **self._compared(request, state, known)}
+            place.refill(self._root, state.tree)
+        return {"state": request["state"], "steps": self._alone(request, state, known)}
+
+    def _alone(self, request: Message, state: CrashState, known: Message) -> list[Message]:
+        """The steps, each in a process of its own, up to the first that does not return."""
+        steps: list[Message] = []
+        asked, effects = list(request["steps"]), list(known["effects"])
+        while asked:
+            step = asked.pop(0)
             events: list[Message] = []
-            job = Job(step=step, effects=effects, acked=acked, expected=expected)
+            job = Job(**{**known, "step": step, "effects": effects})
             ended = self._step(job, request["timeout_s"], events.append, limit_bytes=wire.LINE_LIMIT_BYTES)
-            destroyed = () if ended.how == "returned" else self._destroyed(state)
-            steps.append({"step": step["step"], **ended.form(), "events": events, "destroyed": destroyed})
+            destroyed, aside = ((), ()) if ended.how == "returned" else self._changed(state)
+            told = {"events": events, "destroyed": destroyed, "aside": aside}
+            steps.append({"step": step["step"], **ended.form(), **told})
             effects.extend(op for op in events if op["op"] == t.Effect.KIND)
             if ended.how != "returned" and not step.get("go_on"):
-                break
-        return {"state": request["state"], "steps": steps}
+                # What a refusal has moved out of the way must be missed by the next recovery too.
+                again = aside and step["step"] == "first"
+                asked = [{**step, "step": "second", "again": False}] if again else []
+        return steps
+
+    def _compared(self, request: Message, state: CrashState, known: Message) -> Message:
+        """The steps in processes of their own, and whether they leave the same files as those of the shared one did.
+
+        Where they do not, they are done once more: other files each time are the subject's own choice.
+        """
+        shared = self._left(state)
+        steps, alone = self._once_more(request, state, known)
+        if shared.digest == alone.digest:
+            return {"steps": steps, "left_same": True}
+        _, again = self._once_more(request, state, known)
+        return {"steps": steps, "left_same": again.digest != alone.digest and shared.alike(alone)}
+
+    def _once_more(self, request: Message, state: CrashState, known: Message) -> tuple[list[Message], Left]:
+        place.refill(self._root, state.tree)
+        return self._alone(request, state, known), self._left(state)
+
+    def _left(self, state: CrashState) -> Left:
+        tree = directory.read(self._root)
+        return Left(tree.digest, tree.digest != state.tree.digest, len(tree.nodes))
 
     def _step(self, job: Job, timeout_s: float, take: Callable[[Message], None], *, limit_bytes: int) -> Ended:
         limit_s = self._setting.import_limit_s or timeout_s
@@ -218,14 +284,14 @@ class Worker:
             raise Abandoned
         return ended
 
-    def _destroyed(self, state: CrashState) -> tuple[str, ...]:
-        """Files of the state, in ``dir`` and ``home``, that are gone now or have other bytes."""
+    def _changed(self, state: CrashState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Files of the state, in ``dir`` and ``home``, whose bytes are gone, and those whose bytes have a new name."""
         now = directory.read(self._root)
-        return tuple(
-            path
-            for path, _, node in state.tree.walk()
-            if isinstance(node, File) and not path.startswith("tmp/") and _bytes(now, path) != node.content.digest
-        )
+        held, holds = _digests(state.tree), _digests(now)
+        new = {digest for path, digest in holds.items() if held.get(path) != digest}
+        changed = [path for path, digest in held.items() if holds.get(path) != digest]
+        gone = tuple(path for path in changed if held[path] not in new)
+        return gone, tuple(path for path in changed if held[path] in new)
 
 
 def _asked_state(trace: t.Trace, request: Message) -> CrashState:
@@ -236,9 +302,10 @@ def _asked_state(trace: t.Trace, request: Message) -> CrashState:
     return state_of(trace, request["state"], profile=request.get("profile"), rebuilt=request.get("rebuilt", ()))
 
 
-def _bytes(tree: Tree, path: str) -> str:
-    node = tree.node(path)
-    return node.content.digest if isinstance(node, File) else ""
+def _digests(tree: Tree) -> dict[str, str]:
+    """What each file in ``dir`` and ``home`` holds."""
+    files = ((path, node) for path, _, node in tree.walk() if isinstance(node, File))
+    return {path: node.content.digest for path, node in files if not path.startswith("tmp/")}
 
 
 def bare_forks(count: int) -> float:

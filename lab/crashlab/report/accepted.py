@@ -15,10 +15,17 @@ def with_accepted(report: Report) -> str:
     return f" with {count(len(report.accepted), 'accepted finding')}" if report.accepted else ""
 
 
-def draw_accepted(page: Page, report: Report) -> None:
-    """Add one line per accepted finding: what it is, and why it is lived with."""
-    for position, each in enumerate(report.accepted):
+def accepted_lines(report: Report) -> list[str]:
+    """One line per accepted finding: what it is, and why it is lived with."""
+    lines = []
+    for each in report.accepted:
         finding = each.finding
         where = f" at {finding.place}" if finding.place else ""
-        text = f"{finding.kind}{where} [{finding.id}]: {each.reason}"
-        page.labelled("" if position else "accepted", page.safe(text))
+        lines.append(f"{finding.kind}{where} [{finding.id}]: {each.reason}")
+    return lines
+
+
+def draw_accepted(page: Page, report: Report) -> None:
+    """Add these lines."""
+    for position, line in enumerate(accepted_lines(report)):
+        page.labelled("" if position else "accepted", page.safe(line))

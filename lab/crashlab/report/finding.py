@@ -33,7 +33,7 @@ _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": 
 _UNKNOWN = "recovery reported unknown"
 _WHEN = ("before the crash", "recovery that died", "recovery", _UNKNOWN)
 _TRACEBACK = "Traceback (most recent call last):"
-_CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
+CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
 
 
 def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
@@ -91,7 +91,7 @@ def _draw_ops(page: Page, finding: Finding) -> None:
         parts: list[Part] = [f"{op.n:>{number}}  ", (page.padded(_words(op.op), kind), ""), "  "]
         if threads:
             parts.append((f"t{op.thread}  ", "dim"))
-        _draw_op(page, parts, op, _note(finding, op))
+        _draw_op(page, parts, op, note_of(finding, op))
     _draw_crashes(page, (*finding.crashes[run:], *([finding.fault_line] if finding.fault_line else [])), number)
     page.blank()
 
@@ -133,7 +133,7 @@ def _words(kind: str) -> str:
     return kind.replace("-", " ")
 
 
-def _note(finding: Finding, op: OpLine) -> tuple[str, str]:
+def note_of(finding: Finding, op: OpLine) -> tuple[str, str]:
     """The text of an op, and the remark that stands behind it."""
     if op.remark:
         return op.text, op.remark
@@ -169,7 +169,7 @@ def _disk_words(line: DiskLine) -> str:
 
 def _draw_recovery(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     page.labelled("recovery", observed_words(finding.observed, subject.kind))
-    for name, output in (("stdout", finding.observed.stdout), ("stderr", _without_traceback(finding.observed))):
+    for name, output in (("stdout", finding.observed.stdout), ("stderr", without_traceback(finding.observed))):
         lines = output.rstrip().splitlines()
         for line in lines[-_OUTPUT_LINES:]:
             page.line("  ", (name.ljust(LABEL_WIDTH), "label"), (line, "dim"))
@@ -182,7 +182,7 @@ def _draw_recovery(page: Page, finding: Finding, subject: SubjectInfo) -> None:
         page.labelled("possible", ", ".join(finding.profiles) + (" with default options" if plain else ""))
 
 
-def _without_traceback(observed: Observed) -> str:
+def without_traceback(observed: Observed) -> str:
     """What recovery told on stderr before it raised; the error itself has a line already."""
     return observed.stderr.partition(_TRACEBACK)[0] if observed.how == "raised" else observed.stderr
 
@@ -213,18 +213,11 @@ def observed_words(observed: Observed, kind: str) -> str:
 
 
 def _draw_effects(page: Page, finding: Finding) -> None:
-    expected = Counter(finding.effects.expected)
-    observed: dict[str, list[str]] = {name: [] for name in expected}
-    for text in finding.effects.observed:
-        when = next((each for each in _WHEN if text.startswith(each + ": ")), "")
-        observed.setdefault(text.removeprefix(when + ": ") if when else text, []).append(when)
-    about_effects = finding.kind.endswith(("-effect", "-unknown"))
-    if finding.observed.how != "returned" and not about_effects:  # recovery did not get as far as the rest of them
-        done = sum(when != _UNKNOWN for whens in observed.values() for when in whens)
-        if observed:
-            page.labelled("effects", f"{done} of {expected.total()} done so far", role="dim")
+    told, about_effects = effects_told(finding), finding.kind.endswith(("-effect", "-unknown"))
+    if isinstance(told, str):
+        if told:
+            page.labelled("effects", told, role="dim")
         return
-    told = [_effect_words(name, whens, expected[name]) for name, whens in observed.items()]
     wrong, right = ([each for each in told if (each[1] == "dim") is calm] for calm in (False, True))
     shown_lines = [*wrong[:_EFFECTS_AT_MOST], *right[:_RIGHT_EFFECTS_AT_MOST]]
     room = page.width - LABEL_WIDTH - 4 - page.columns([words for _, _, words in shown_lines], page.width * 3 // 5)
@@ -236,6 +229,22 @@ def _draw_effects(page: Page, finding: Finding) -> None:
         label = ""
     if len(told) > len(shown_lines):
         page.labelled("", f"… {len(told) - len(shown_lines)} more", role="dim")
+
+
+def effects_told(finding: Finding) -> str | list[tuple[str, str, str]]:
+    """Each effect, ``note`` where its number is wrong, else ``dim``, and in words how often it was done and when.
+
+    One sentence instead where recovery ended before it could have done the rest of them.
+    """
+    expected = Counter(finding.effects.expected)
+    observed: dict[str, list[str]] = {name: [] for name in expected}
+    for text in finding.effects.observed:
+        when = next((each for each in _WHEN if text.startswith(each + ": ")), "")
+        observed.setdefault(text.removeprefix(when + ": ") if when else text, []).append(when)
+    if finding.observed.how != "returned" and not finding.kind.endswith(("-effect", "-unknown")):
+        done = sum(when != _UNKNOWN for whens in observed.values() for when in whens)
+        return f"{done} of {expected.total()} done so far" if observed else ""
+    return [_effect_words(name, whens, expected[name]) for name, whens in observed.items()]
 
 
 def _effect_words(name: str, whens: list[str], expected: int) -> tuple[str, str, str]:
@@ -262,7 +271,7 @@ def _draw_identity(page: Page, finding: Finding) -> None:
         more = ", …" if finding.same_count > len(finding.same[:_SAME_AT_MOST]) else ""
         page.labelled("also", f"{count(finding.same_count, 'more state')}: {some}{more}")
     if finding.confirmed:
-        page.labelled("confirmed", _CONFIRMED.get(finding.confirmed, finding.confirmed))
+        page.labelled("confirmed", CONFIRMED.get(finding.confirmed, finding.confirmed))
     if finding.replay:
         page.labelled("replay", finding.replay, role="command")
     if finding.directory:

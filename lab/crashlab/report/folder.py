@@ -4,9 +4,10 @@
 
     .crashlab/latest -> runs/20260930T081502.123456Z-checkpoint-4711
     .crashlab/runs/<utc>-<name>-<pid>/
-        report.json  report.txt  trace.json  reference.json
+        report.json  report.txt  report.html  trace.json  reference.json
         kill@7/      dir/ home/ tmp/  finding.txt  recovery.out  recovery.err  run.sh
 
+``report.html`` comes with the commands ``check``, ``run`` and ``report``, not with the functions.
 Each file is complete or absent: written under another name, flushed, renamed. A finding's folder is
 filled under another name too, but not flushed: it can be made again from the trace. The newest
 20 runs stay; a run that is still being written is never removed.
@@ -95,6 +96,12 @@ class RunFolder:
     def save_extra(self, name: str, form: dict[str, Any]) -> None:
         """Write a JSON object under this name, for example ``reference.json``."""
         self._write(self.path / safe_name(name), json.dumps(form).encode())
+
+    def save_text(self, name: str, text: str) -> Path:
+        """Write a text under this name, for example ``report.html``; returns its path."""
+        path = self.path / safe_name(name)
+        self._write(path, _to_bytes(text))
+        return path
 
     def save_finding(self, finding: Finding, state_tree: Tree, *, stdout: str, stderr: str) -> str:
         """Write a finding with the crash state that shows it; returns the folder's path.

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import types
 import typing
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from crashlab.errors import UsageError
@@ -63,21 +64,27 @@ def _value(form: Any, expected: Any, where: str) -> Any:
     raise UsageError(text)
 
 
-def _dataclass(form: Any, expected: type[Any], where: str) -> Any:
+def _dataclass(form: Any, expected: Any, where: str) -> Any:
     if not isinstance(form, dict):
         text = f"damaged report: {where} is {type(form).__name__} {_short(form)}, not an object; check again"
         raise UsageError(text)
-    types_of = typing.get_type_hints(expected, vars(model))
-    values = {
-        each.name: _value(form[each.name], types_of[each.name], f"{where}.{each.name}")
-        for each in dataclasses.fields(expected)
-        if each.name in form
-    }
+    values = {}
+    for name, wanted in _types_of(expected).items():
+        if name in form:
+            each = form[name]
+            values[name] = each if type(each) is wanted else _value(each, wanted, f"{where}.{name}")
     try:
         return expected(**values)
     except TypeError as error:
         text = f"damaged report: {where}: {error}; check again"
         raise UsageError(text) from error
+
+
+@cache
+def _types_of(expected: Any) -> dict[str, Any]:
+    """The fields of a dataclass and their types; a report of many findings asks ten thousand times."""
+    hints = typing.get_type_hints(expected, vars(model))
+    return {each.name: hints[each.name] for each in dataclasses.fields(expected)}
 
 
 def _is(form: Any, expected: Any) -> bool:

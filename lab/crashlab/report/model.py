@@ -10,6 +10,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+CHANGES: tuple[str, ...] = ("same", "changed", "gone", "back", "more")
+"""What a crash did to a path: nothing, other bytes, a lost name, a removed name that is there again; ``more``
+stands for the paths that are not listed."""
+
 SCHEMA = "crashlab.report/1"
 REPORTS_SCHEMA = "crashlab.reports/1"
 
@@ -120,6 +124,15 @@ class TraceInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Moment:
+    """A save point, an effect or an ack of the recorded run: the op's number, its kind, and what it says."""
+
+    n: int
+    op: str
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FaultCount:
     """What one fault came to.
 
@@ -190,6 +203,32 @@ class DiskLine:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A stretch of a file that the crash changed: its offset, and its bytes before and after, in hexadecimal."""
+
+    at: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """One path as the running program saw it, and as the crash left it.
+
+    ``before`` and ``after`` are sizes in bytes, None where the path is not there; ``change`` is a word of
+    :data:`CHANGES`; ``differs`` counts the bytes that differ, and ``parts`` shows the first of them.
+    """
+
+    path: str
+    change: str
+    type: str = "file"
+    before: int | None = None
+    after: int | None = None
+    differs: int = 0
+    parts: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     """What recovery did. ``how`` is ``returned``, ``raised``, ``exit``, ``signal`` or ``hang``; ``value``
     is in tagged JSON form; ``step`` says which of the recoveries: ``first``, ``second`` or ``more``."""
@@ -216,7 +255,8 @@ class Finding:
 
     ``place`` is the readable name of the crash point (``turn5.tool2.effect+``); ``same`` are further
     state ids with the same kind and place group; ``fault_line`` is what stands between the ops and
-    the rest (``killed``, ``killed inside op 6``). Where the recovery crashed too, ``crashes`` are the
+    the rest (``killed``, ``killed inside op 6``); ``changes`` is what the crash took from the files that
+    the program saw, up to a limit. Where the recovery crashed too, ``crashes`` are the
     earlier crashes, one after the ops of each run.
     """
 
@@ -232,6 +272,7 @@ class Finding:
     fault_line: str = ""
     crashes: tuple[str, ...] = ()
     disk: tuple[DiskLine, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     observed: Observed = field(default_factory=lambda: Observed(how="returned"))
     expected: tuple[str, ...] = ()
     effects: Effects = field(default_factory=Effects)
@@ -243,6 +284,11 @@ class Finding:
     confirmed: str | None = None
     replay: str = ""
     directory: str = ""
+
+    def _repr_html_(self) -> str:
+        from crashlab.report.notebook import finding_html  # noqa: PLC0415 - jinja2 is imported only when drawn
+
+        return finding_html(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +330,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The result of one check."""
+    """The result of one check. ``moments`` are the first save points, effects and acks, for a time line."""
 
     verdict: Verdict
     subject: SubjectInfo
@@ -297,6 +343,7 @@ class Report:
     accepted: tuple[Acceptance, ...] = ()
     unmeasured: tuple[UnmeasuredReason, ...] = ()
     matrix: tuple[MatrixRow, ...] = ()
+    moments: tuple[Moment, ...] = ()
     notes: tuple[str, ...] = ()
     created: str = ""
     seconds: float = 0.0
@@ -311,6 +358,11 @@ class Report:
         from crashlab.report.text import render  # noqa: PLC0415 - rich is imported only when something is drawn
 
         return render(self, color=False)
+
+    def _repr_html_(self) -> str:
+        from crashlab.report.notebook import report_html  # noqa: PLC0415 - jinja2 is imported only when drawn
+
+        return report_html(self)
 
 
 def gravity(kind: str) -> int:

@@ -45,8 +45,8 @@ def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
     """Add the matrix and the key to its letters; nothing where there are no rows."""
     if not rows:
         return
-    folded = list(_folded(rows))
-    shown = folded[:_ROWS_AT_MOST]
+    lines = list(folded(rows))
+    shown = lines[:_ROWS_AT_MOST]
     place = page.columns([row.place for row in shown if not isinstance(row, str)] + ["crash in"], _PLACE_WIDTH)
     columns = [column for column in _COLUMNS if any(getattr(row, column) for row in rows)]
     head = f"  {'crash in'.ljust(place)}  {'ops'.ljust(_OPS_WIDTH)}" + "".join(f"  {each:^6}" for each in columns)
@@ -56,8 +56,8 @@ def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
             page.line("  ", (row, "dim"))
         else:
             page.line(*_matrix_row(page, row, place, columns))
-    if len(folded) > len(shown):
-        page.line("  ", (f"… {len(folded) - len(shown)} more lines: crashlab show --json", "dim"))
+    if len(lines) > len(shown):
+        page.line("  ", (f"… {len(lines) - len(shown)} more lines: crashlab show --json", "dim"))
     page.line("  ", *_key(rows))
 
 
@@ -73,7 +73,7 @@ def _matrix_row(page: Page, row: MatrixRow, place: int, columns: Sequence[str]) 
     return cells
 
 
-def _folded(rows: Sequence[MatrixRow]) -> Iterator[MatrixRow | str]:
+def folded(rows: Sequence[MatrixRow]) -> Iterator[MatrixRow | str]:
     """Rows, with the middle of every long run of rows that say the same as one line of text."""
     for (says, *_), run in groupby(rows, key=_says):
         members = list(run)
@@ -112,16 +112,7 @@ def _key(rows: Sequence[MatrixRow]) -> list[Part]:
 
 def fault_table(page: Page, faults: Sequence[FaultCount]) -> None:
     """Add one line per fault: places, states, and what became of the distinct ones."""
-    names = ["points", "states", "distinct", "cuts", "consistent", "refused", "violations"]
-    values = [
-        [each.points, each.states, each.distinct, each.inside, each.consistent, each.refused, each.violation]
-        for each in faults
-    ]
-    for name in ("unmeasured", "sampled", "skipped"):
-        more = [getattr(each, name) for each in faults]
-        if any(more):
-            names.append(name)
-            values = [[*row, number] for row, number in zip(values, more, strict=True)]
+    names, values = fault_columns(faults)
     width = max(page.columns([each.fault for each in faults], 24), len("fault"))
     if 2 + width + sum(2 + _column(name) for name in names) > page.width:  # a number must never be cut
         for each, row in zip(faults, values, strict=True):
@@ -135,6 +126,21 @@ def fault_table(page: Page, faults: Sequence[FaultCount]) -> None:
             role = {"violations": "violation", "unmeasured": "unmeasured"}.get(name, "") if number else ""
             parts.append((f"  {number:>{_column(name)},}", role))
         page.line(*parts)
+
+
+def fault_columns(faults: Sequence[FaultCount]) -> tuple[list[str], list[list[int]]]:
+    """The names of the columns, and per fault its numbers; columns of nothing but zeros are left out."""
+    names = ["points", "states", "distinct", "cuts", "consistent", "refused", "violations"]
+    values = [
+        [each.points, each.states, each.distinct, each.inside, each.consistent, each.refused, each.violation]
+        for each in faults
+    ]
+    for name in ("unmeasured", "sampled", "skipped"):
+        more = [getattr(each, name) for each in faults]
+        if any(more):
+            names.append(name)
+            values = [[*row, number] for row, number in zip(values, more, strict=True)]
+    return names, values
 
 
 def _column(name: str) -> int:
@@ -160,7 +166,7 @@ def comparison(page: Page, reports: Sequence[Report]) -> None:
             (WORDS[report.verdict].ljust(10), ROLES[report.verdict]),
             *cells,
             f"  {sum(each.inside for each in report.faults):>5,}  {duration(report.seconds):>7}  ",
-            (_by_kind(report), "fault" if report.findings else "dim"),
+            (by_kind(report), "fault" if report.findings else "dim"),
         )
 
 
@@ -173,7 +179,8 @@ def _fault_cell(count_of: FaultCount | None, width: int) -> Part:
     return f"  {text}", ROLES["consistent"] if worst == "consistent" else ROLES.get(worst, "dim")
 
 
-def _by_kind(report: Report) -> str:
+def by_kind(report: Report) -> str:
+    """How many findings of each kind, and why something was unmeasured: ``2 stuck``."""
     kinds = Counter(finding.kind for finding in report.findings)
     words = [f"{number} {kind}" for kind, number in kinds.items()]
     words += [f"{len(report.accepted)} accepted"] if report.accepted else []

@@ -76,7 +76,7 @@ def _draw(page: Page, report: Report) -> None:
 
 def _draw_pass(page: Page, report: Report) -> None:
     claim = (
-        "consistent in the one state that was tried" if _is_one_state(report) else "consistent within the stated bound"
+        "consistent in the one state that was tried" if is_one_state(report) else "consistent within the stated bound"
     )
     if report.accepted:
         claim = f"otherwise {claim}"
@@ -87,7 +87,7 @@ def _draw_pass(page: Page, report: Report) -> None:
     if report.accepted:
         return  # it did forget something
     damaged = sum(each.judged for each in report.faults if each.fault == "damage")
-    died = _judged(report) - damaged
+    died = judged(report) - damaged
     words = [f"It died {_times(died)} and forgot nothing."] if died or not damaged else []
     words += [f"It met damage {_times(damaged)} and took none of it for good."] if damaged else []
     page.line((" ".join(words), "pass"))
@@ -99,11 +99,11 @@ def _times(number: int) -> str:
 
 def _draw_violation(page: Page, report: Report) -> None:
     violations = sum(each.violation for each in report.faults)
-    judged = _judged(report)
+    total = judged(report)
     kinds = sorted({finding.kind for finding in report.findings}, key=lambda kind: (gravity(kind), kind))
     names = ", ".join(kinds[:_HEADLINE_KINDS]) + (" and more" if len(kinds) > _HEADLINE_KINDS else "")
     ids = ", ".join(finding.id for finding in report.findings[:_HEADLINE_IDS])
-    text = f"{report.subject.name}: {names} in {violations:,} of {count(judged, 'crash state')} [{ids}]"
+    text = f"{report.subject.name}: {names} in {violations:,} of {count(total, 'crash state')} [{ids}]"
     page.paragraph(text, first=((WORDS["violation"], "violation"), "  "), role="strong")
     page.blank()
     crash_matrix(page, report.matrix)
@@ -116,7 +116,7 @@ def _draw_violation(page: Page, report: Report) -> None:
     _draw_tried(page, report, matrix=False)
 
 
-def _judged(report: Report) -> int:
+def judged(report: Report) -> int:
     """How many states were recovered: one that two faults leave counts once."""
     return sum(each.judged - each.known for each in report.faults)
 
@@ -159,13 +159,13 @@ def _with_last_advice(reasons: Sequence[UnmeasuredReason]) -> Iterator[tuple[Unm
 def _draw_tried(page: Page, report: Report, *, matrix: bool = True) -> None:
     if report.faults:
         fault_table(page, report.faults)
-    if matrix and report.matrix and not _is_one_state(report):
+    if matrix and report.matrix and not is_one_state(report):
         page.blank()
         crash_matrix(page, report.matrix)
         page.blank()
     page.labelled("bound", bound_words(report))
     _draw_controls(page, report)
-    page.labelled("not asked", _not_asked(report))
+    page.labelled("not asked", not_asked(report))
     _draw_end(page, report)
 
 
@@ -173,14 +173,15 @@ def _draw_controls(page: Page, report: Report) -> None:
     if not report.controls:
         return
     passed = [control for control in report.controls if control.passed]
-    words = ", ".join(_control_words(control) for control in passed)
+    words = ", ".join(control_words(control) for control in passed)
     page.labelled("controls", f"{len(passed)} of {len(report.controls)}: {words}")
     for control in report.controls:
         if not control.passed:
-            page.labelled("", f"failed: {_control_words(control)}", role="violation")
+            page.labelled("", f"failed: {control_words(control)}", role="violation")
 
 
-def _control_words(control: Control) -> str:
+def control_words(control: Control) -> str:
+    """One control in words, with its detail where that is short or says what is wrong."""
     if control.control in _DETAIL_SAYS_ALL and control.detail:
         return control.detail
     words = _CONTROL_WORDS.get(control.control, control.control.replace("-", " "))
@@ -196,7 +197,7 @@ def _draw_end(page: Page, report: Report) -> None:
 
 def bound_words(report: Report) -> str:
     """The stated bound in words: what was tried whole, and how much was sampled beyond it."""
-    if _is_one_state(report):
+    if is_one_state(report):
         return "one state; nothing is claimed of the others"
     budget = report.settings.budget
     crashes = any(not fault.startswith("damage") for fault in report.settings.faults)
@@ -218,12 +219,13 @@ def bound_words(report: Report) -> str:
     return f"{', '.join(parts)}; {sampled:,} sampled beyond"
 
 
-def _is_one_state(report: Report) -> bool:
+def is_one_state(report: Report) -> bool:
     """Whether this is a replay, or a check of one state: a whole check has at least one state per op."""
     return sum(each.states for each in report.faults) == 1
 
 
-def _not_asked(report: Report) -> str:
+def not_asked(report: Report) -> str:
+    """The faults that were not tried, in words."""
     asked = {fault.partition("[")[0].partition(":")[0] for fault in report.settings.faults}
     left = [fault for fault in BUILT if fault not in asked]
     unbuilt = [fault for fault in DESIGNED if fault not in BUILT and fault not in asked]

@@ -223,6 +223,14 @@ def test_a_large_file_is_sampled_beyond_its_edges_and_the_sample_counts_apart() 
     assert {int(state.id.rpartition(":")[2]) for state in other.states()} != tried
 
 
+def test_a_name_that_is_no_text_has_a_sample_too() -> None:
+    """On Linux a name is bytes; what is not UTF-8 comes as surrogates."""
+    trace = trace_of(create("\udcff", 11), write("\udcff", 11, bytes(300)), ack(1))
+    source = Damages(trace, kind="Store", variants=("bit",), bound=8, sample=3)
+    assert source.extent().sampled == 3
+    assert all(state.id.startswith("damage@%FF:bit:") for state in source.states())
+
+
 def test_a_sound_directory_of_another_time_is_tried_where_something_can_tell() -> None:
     """With several files, or for a program with a world outside; or when asked for by name."""
     assert {state.damage.kind for state in states(STORE).values() if state.damage} == set(KINDS)
@@ -237,6 +245,14 @@ def test_older_versions_are_those_that_lay_at_rest() -> None:
     trace = trace_of(create("v", 11), *(step for n in range(3) for step in (write("v", 11, b"%d" % n), ack(n))))
     assert list(states(trace, "stale")) == ["damage@v:stale:5", "damage@v:stale:3"]
     assert list(states(trace, "restore")) == []  # with its one file kept new nothing is older
+
+
+def test_an_older_block_is_one_that_was_written_since() -> None:
+    """Where few blocks are tried, none is spent on one that no write has touched: that would change nothing."""
+    size, block = 10 * 4096, bytes(range(256)) * 16
+    trace = trace_of(create("d", 11), write("d", 11, bytes(size)), ack(1), write("d", 11, block, 4096), ack(2))
+    source = Damages(trace, kind="Store", variants=("stale-block",), sample=0, edges=True)
+    assert [state.id for state in source.states()] == ["damage@d:stale-block:1:3"]
 
 
 def test_the_moments_of_a_program_leave_it_work_to_do() -> None:

@@ -174,6 +174,14 @@ def test_equal_states_of_run_and_recovery_have_equal_digests() -> None:
     assert not any(state.digest in of_run for state in doubling.kills() if len(state.effects) > 1)
 
 
+def test_a_report_of_a_recovery_that_died_is_told_apart() -> None:
+    """The same files after a recovery that reported an effect unknown, and after one that kept silent."""
+    report = t.Unknown(n=1, name="mail")
+    silent, told = (recovery_of(killed(3), (first, *RECOVERY[1:2])) for first in (t.SavePoint(n=1, name="x"), report))
+    assert silent.one("kill@1").tree.digest == told.one("kill@1").tree.digest
+    assert silent.one("kill@1").digest != told.one("kill@1").digest
+
+
 def test_another_effect_than_recorded_is_told_apart_by_what_it_is() -> None:
     """As many effects, but not the same ones: these are two histories."""
     mail, call = t.Effect(n=1, name="mail"), t.Effect(n=1, name="call")

@@ -255,3 +255,25 @@ def test_destroyed_names_files_that_a_failing_step_changed() -> None:
     with Host(travel.pack(Subject(run, resume))) as host:
         (answer,) = host.recover([request(recorded(host))])
     assert answer.steps[0].destroyed == ("dir/changed", "dir/removed")
+
+
+def test_what_a_refusal_moves_aside_is_not_destroyed_and_is_recovered_again() -> None:
+    """A file under a new name keeps its bytes; a copy that was there before does not count as that."""
+
+    def run(lab: Any) -> None:
+        for name in ("bad", "gone", "twin"):
+            (lab.dir / name).write_text("the same" if name != "bad" else name)
+
+    def resume(lab: Any) -> list[str]:
+        if (lab.dir / "bad").exists():
+            (lab.dir / "bad").rename(lab.dir / "bad.aside")
+            (lab.dir / "gone").unlink()
+            text = "refused"
+            raise RuntimeError(text)
+        return sorted(path.name for path in lab.dir.iterdir())
+
+    with Host(travel.pack(Subject(run, resume))) as host:
+        (answer,) = host.recover([request(recorded(host))])
+    first, second = answer.steps
+    assert (first.destroyed, first.aside) == (("dir/gone",), ("dir/bad",))
+    assert (second.step, second.value and second.value["end"]) == ("second", ["bad.aside", "twin"])

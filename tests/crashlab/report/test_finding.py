@@ -108,7 +108,7 @@ def test_threads_are_named_where_there_are_several() -> None:
 
 
 def test_every_field_of_a_finding_is_shown() -> None:
-    """A field that changes changes the text: nothing in the model is invisible."""
+    """A field that changes changes the text, but for the bytes that differ: those are for a wider page."""
     text = finding_text(DUPLICATE)
     changes: dict[str, object] = {
         "ops": DUPLICATE.ops[1:],
@@ -125,6 +125,8 @@ def test_every_field_of_a_finding_is_shown() -> None:
         "confirmed": None,
     }
     for each in dataclasses.fields(Finding):
+        if each.name == "changes":
+            continue
         value = changes.get(each.name, "other")
         assert finding_text(dataclasses.replace(DUPLICATE, **{each.name: value})) != text, each.name  # type: ignore[arg-type] # any field
 

@@ -263,6 +263,7 @@ class Decoder:
         start = self.place(process, call, at)
         if follow and (magic := self._magic(process, os.path.join(self.mirror.real(start), text))) is not None:
             return magic
+        start, text = self._behind_magic(process, start, text)
         where = self.mirror.resolve(start, text, follow=follow)
         if where is None:
             self.note(f"{text!r} leads through names that this recorder does not know")
@@ -274,9 +275,25 @@ class Decoder:
         fd = _STANDARD.get(text, -1) if found is None else int(found[3] or -1)
         if fd < 0:
             return None
-        owner = process if found is None or found[1].endswith("self") else self.processes.get(int(found[1]))
+        owner = process if found is None else self._named(process, found[1])
         slot = None if owner is None else owner.table.get(fd)
         return None if slot is None else slot.description
+
+    def _behind_magic(self, process: Process, start: Place, text: str) -> tuple[Place, str]:
+        """Where a path begins that leads through a directory of the program by ``/proc``: these links are its own."""
+        text = re.sub(r"^/dev/fd/", "/proc/self/fd/", text)
+        found = _MAGIC.match(text)
+        owner = None if found is None or text[found.end() :][:1] != "/" else self._named(process, found[1])
+        if found is None or owner is None:
+            return start, text
+        rest = text[found.end() :].lstrip("/") or "."
+        if found[2] == "cwd":
+            return owner.surroundings.directory, rest
+        slot = owner.table.get(int(found[3]))
+        return (start, text) if slot is None else (slot.description.node or slot.description.real, rest)
+
+    def _named(self, process: Process, name: str) -> Process | None:
+        return process if name.endswith("self") else self.processes.get(int(name))
 
     def is_regular(self, real: str) -> bool:
         """Whether a file outside of the root holds bytes; one that is gone by now did."""

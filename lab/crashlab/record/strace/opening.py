@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.errors import UsageError
+from crashlab.events import NOT_APPENDED
 from crashlab.record.strace.processes import Description, Slot
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ def _opened(  # noqa: PLR0913, PLR0917 - where each of the four calls keeps its 
 
 def _outside(decoder: Decoder, where: Where, flags: set[str]) -> Description:
     events = decoder.is_events(where.real)
+    if events and "O_TRUNC" in flags:
+        raise UsageError(NOT_APPENDED)
     if flags & _WRITING and not events and decoder.is_regular(where.real):
         decoder.note_outside(where)
     return Description(None, "", where.real, flags, events=events)
@@ -161,6 +165,12 @@ def _lseek(_decoder: Decoder, process: Process, call: Call) -> None:
         slot.description.position = call.result
 
 
+def _read_at(decoder: Decoder, process: Process, call: Call) -> None:
+    """Of preadv2, which reads from the position where its offset is -1, and moves it."""
+    if call.number(3) == -1:
+        _read(decoder, process, call)
+
+
 def _read(_decoder: Decoder, process: Process, call: Call) -> None:
     slot = process.table.get(call.number(0))
     if slot is not None and call.result is not None:
@@ -178,4 +188,5 @@ CALLS: dict[str, Callable[[Decoder, Process, Call], None]] = {
     "fcntl": _fcntl,
     "lseek": _lseek,
     **dict.fromkeys(("read", "readv"), _read),
+    "preadv2": _read_at,
 }

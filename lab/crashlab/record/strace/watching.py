@@ -46,7 +46,9 @@ GRACE_S = 0.5
 _PIPE_BYTES = 1 << 20
 _MOST_INJECTED = 65_535
 _COUNTED_ONLY = ("read", "readv")
-_UNHELD = frozenset({"read", "readv", "lseek", "close", "dup", "dup2", "dup3", "fcntl", "ioctl", "mprotect", "umask"})
+_UNHELD = frozenset(
+    {"read", "readv", "preadv2", "lseek", "close", "dup", "dup2", "dup3", "fcntl", "ioctl", "mprotect", "umask"}
+)
 _OPTIONAL = "?"
 _LAUNCH = """
 import ctypes, os, signal, sys

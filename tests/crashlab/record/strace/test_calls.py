@@ -93,6 +93,26 @@ os.rmdir("m", dir_fd=fd); os.symlink("t", "s", dir_fd=fd); os.fsync(fd); os.chmo
     ]
 
 
+def test_paths_through_links_of_proc(run: Any) -> None:
+    """They are the program's own directory and descriptors, not the lab's; ``..`` behind them goes up there too."""
+    recorded = run(
+        """
+os.mkdir("d"); d = os.open("d", os.O_RDONLY)
+os.close(os.open("/proc/self/cwd/a", os.O_CREAT | os.O_WRONLY))
+os.rename("/proc/self/cwd/a", f"/proc/{os.getpid()}/fd/{d}/b")
+os.mkdir(f"/dev/fd/{d}/../e"); os.unlink(f"/proc/self/fd/{d}/b")
+"""
+    ).prove()
+    assert [op[:2] for op in recorded.ops] == [
+        ("mkdir", "dir/d"),
+        ("create", "dir/a"),
+        ("rename", "dir/a"),
+        ("mkdir", "dir/e"),
+        ("unlink", "dir/d/b"),
+    ]
+    assert recorded.finished.watched.outside_writes == ()
+
+
 def test_attributes(run: Any) -> None:
     """Modes, times and extended attributes, by path and by descriptor; what was so already is no op."""
     recorded = run("""
@@ -240,6 +260,20 @@ re = os.open(f"/proc/self/fd/{again}", os.O_WRONLY); os.write(re, b"R")
         ("dir/b", 0, b"b"),
         ("dir/b", 0, b"R"),
     ]
+
+
+def test_a_read_at_no_offset_moves_the_position(run: Any) -> None:
+    """Of preadv2 with -1 it reads as ``readv`` does; with an offset it leaves the position alone."""
+    recorded = run(
+        """
+class Piece(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+piece = Piece(ctypes.cast(ctypes.create_string_buffer(2), ctypes.c_void_p), 2)
+f = os.open("a", os.O_CREAT | os.O_RDWR); os.write(f, b"1234"); os.lseek(f, 0, 0)
+for at in (-1, 1): assert libc.preadv2(f, ctypes.byref(piece), 1, ctypes.c_long(at), 0) == 2
+os.write(f, b"x")
+"""
+    ).prove()
+    assert recorded.trace.ops[-1].offset == 2
 
 
 def test_writes_outside_are_named_but_no_ops(run: Any, tmp_path: Any) -> None:

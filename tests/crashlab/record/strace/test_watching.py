@@ -90,6 +90,14 @@ def test_a_wrong_event_ends_the_run(run: Any, tmp_path: Path, written: str) -> N
     assert not [pid for pid in set(directory_of_processes()) - before if b"sleep\x001000" in command(pid)]
 
 
+def test_an_events_file_that_is_emptied_ends_the_run(run: Any, tmp_path: Path) -> None:
+    """With what to write instead: what was told before would be gone for everyone who reads the file."""
+    path = tmp_path / "events"
+    path.touch()
+    with pytest.raises(UsageError, match="as a shell does with >>"):
+        run(["sh", "-c", f"echo ack 1 > {path}"], events_path=str(path))
+
+
 def directory_of_processes() -> list[str]:
     """The numbers of all processes."""
     return [name for name in os.listdir("/proc") if name.isdigit()]
