@@ -76,10 +76,13 @@ class Outcome:
             seconds=round(seconds, 3),
             run=str(folder.path),
         )
-        if asked.baseline is not None:
-            report = asked.baseline.applied(report, whole=asked.only is None)
+        report = _with_accepted_apart(report, asked)
         folder.finish(report)
         return report
+
+
+def _with_accepted_apart(report: model.Report, asked: Asked) -> model.Report:
+    return report if asked.baseline is None else asked.baseline.applied(report, whole=asked.only is None)
 
 
 def _way(host: Host) -> str:
