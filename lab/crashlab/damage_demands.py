@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
 from crashlab.honesty import identity
-from crashlab.report.model import Verdict, gravity
+from crashlab.kinds import gravity
 from crashlab.tree import File
 from crashlab.values import canonical
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from crashlab.crash.states import CrashState
     from crashlab.demands import Problem, Reference
     from crashlab.observation import Answer, Step
+    from crashlab.report.model import Verdict
     from crashlab.tree import Node, Tree
 
 Said = frozenset[str]

@@ -19,8 +19,8 @@ from crashlab.crash.states import Prefixes
 from crashlab.demands import Problem, Reference
 from crashlab.honesty import Honesty, matches
 from crashlab.judge import Judgement
+from crashlab.kinds import gravity
 from crashlab.observation import Answer, Step
-from crashlab.report.model import gravity
 from crashlab.subject import Commands
 from crashlab.tree import File
 from crashlab.values import canonical, shown

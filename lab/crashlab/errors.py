@@ -62,7 +62,7 @@ class Unmeasured(CrashlabError):  # noqa: N818 - a verdict, not an accident; the
 class Violation(AssertionError):  # noqa: N818 - a verdict, not an accident; the public name of the interface
     """The subject broke a promise. Raised by :func:`crashlab.check`; raise it in your own ``check``.
 
-    ``kind`` is one of :data:`crashlab.report.model.KINDS`, gravest first. A plain
+    ``kind`` is one of :data:`crashlab.kinds.KINDS`, gravest first. A plain
     ``AssertionError`` raised in a ``check`` function means ``diverged``.
 
     >>> raise Violation("two results for one call", kind="invalid-transcript")

@@ -24,6 +24,7 @@ from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
 from crashlab.explain_loss import why_lost
+from crashlab.kinds import gravity
 from crashlab.protocols import pattern_at
 from crashlab.report import model
 from crashlab.report.facts import changes_of
@@ -142,7 +143,7 @@ class Findings:
             if judge is not None:
                 self._shrink(group, judge)
         ordered = sorted(
-            self._groups.values(), key=lambda each: (model.gravity(each.judgement.kind), _size(each.judgement.state))
+            self._groups.values(), key=lambda each: (gravity(each.judgement.kind), _size(each.judgement.state))
         )
         return [(self._finding(each, reference, advice), each.judgement.state) for each in ordered]
 
@@ -399,7 +400,7 @@ def matrix(
             first_op=span.first,
             last_op=span.last,
             states=count,
-            kinds=tuple(sorted(found, key=model.gravity)),
+            kinds=tuple(sorted(found, key=gravity)),
             **cell,
         )
         for span, cell, found, count in zip(spans, cells, kinds, counts, strict=True)

@@ -4,7 +4,7 @@ Stated positively: a Store loads the last acked value or the one being saved; a 
 event in order and at most a beginning of the batch being appended; a Subject reaches the uncrashed
 end. Each effect is in the world as often as in the uncrashed run, or honestly unknown. Doing it
 again changes nothing, and one more value is taken and found. Everything else has a kind of
-:data:`crashlab.report.model.KINDS`.
+:data:`crashlab.kinds.KINDS`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crashlab.crash.states import prefixes_of
 from crashlab.damage_demands import DamageDemands
 from crashlab.demands import Problem, Reference, told_before, unknowns_of
 from crashlab.effects import Effects
-from crashlab.report.model import Verdict, gravity
+from crashlab.kinds import gravity
 from crashlab.tree import File
 from crashlab.values import canonical, shown
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crashlab.damage_demands import Said
     from crashlab.honesty import Honesty
     from crashlab.observation import Answer, Step
+    from crashlab.report.model import Verdict
     from crashlab.subject import Policy
 
 

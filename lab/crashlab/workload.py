@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from crashlab import directory
 from crashlab import trace as t
 from crashlab.errors import UsageError, Violation
-from crashlab.report.model import KINDS
+from crashlab.kinds import KINDS
 from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Commands, Log, Store, Subject
 from crashlab.tree import describe as describe_node
 from crashlab.values import canonical, encode

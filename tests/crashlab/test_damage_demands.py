@@ -15,8 +15,8 @@ from crashlab.demands import Reference
 from crashlab.explain_damage import headline, why_damaged
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge, Judgement
+from crashlab.kinds import KINDS as VIOLATIONS
 from crashlab.observation import Answer, Step
-from crashlab.report.model import KINDS as VIOLATIONS
 from crashlab.subject import Policy
 from tests.crashlab.traces import ack, call, create, effect, save_point, trace_of, write
 

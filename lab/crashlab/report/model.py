@@ -19,27 +19,6 @@ REPORTS_SCHEMA = "crashlab.reports/1"
 
 Verdict = Literal["consistent", "refused", "violation", "unmeasured"]
 
-KINDS: tuple[str, ...] = (
-    "accepted-damage",
-    "silent-reset",
-    "torn",
-    "lost",
-    "evidence-destroyed",
-    "duplicate-effect",
-    "missing-effect",
-    "duplicate-entry",
-    "hole",
-    "stale-write",
-    "invalid-transcript",
-    "guard-bypassed",
-    "diverged",
-    "needless-unknown",
-    "hang",
-    "stuck",
-    "left-process",
-)
-"""Violation kinds, gravest first."""
-
 CONTRACT: dict[str, str] = {
     "accepted-damage": "CV",
     "silent-reset": "CV",
@@ -363,8 +342,3 @@ class Report:
         from crashlab.report.notebook import report_html  # noqa: PLC0415 - jinja2 is imported only when drawn
 
         return report_html(self)
-
-
-def gravity(kind: str) -> int:
-    """Rank of a kind: 0 is the gravest; unknown kinds, named by a user's ``check``, come last."""
-    return KINDS.index(kind) if kind in KINDS else len(KINDS)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from crashlab.kinds import gravity
 from crashlab.report.accepted import accepted_lines
-from crashlab.report.model import gravity
 from crashlab.report.page import count
 from crashlab.report.text import is_one_state, judged
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab.faults import BUILT, DESIGNED
+from crashlab.kinds import gravity
 from crashlab.report.accepted import draw_accepted, with_accepted
 from crashlab.report.finding import draw_finding
-from crashlab.report.model import gravity
 from crashlab.report.page import Page, count, duration
 from crashlab.report.tables import WORDS, comparison, crash_matrix, fault_table
 

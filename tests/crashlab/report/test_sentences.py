@@ -11,6 +11,7 @@ import pytest
 
 from crashlab.errors import UsageError
 from crashlab.faults import DESIGNED
+from crashlab.kinds import KINDS
 from crashlab.report import legal, sentences
 from crashlab.report.folder import RunFolder
 from crashlab.report.github import render_github
@@ -18,7 +19,7 @@ from crashlab.report.html import render_html
 from crashlab.report.issue import render_issue
 from crashlab.report.junit import render_junit
 from crashlab.report.legal import legal_words
-from crashlab.report.model import CONTRACT, KINDS
+from crashlab.report.model import CONTRACT
 from crashlab.report.sentences import CONTRACT_WORDS, FAULT_WORDS, KIND_WORDS, kind_words, verdict_sentence
 from tests.crashlab.report.samples import CUT, DUPLICATE, PASS, REASON, UNMEASURED, VIOLATION, count, report
 
