@@ -185,7 +185,7 @@ def test_replay_meets_the_violation_again_until_it_is_mended(project: Path, tmp_
 def test_damage_is_checked_shown_and_replayed(project: Path, tmp_path: Path) -> None:
     """Some kinds by name: exit 1, an id that says what was damaged, and a replay that meets it again."""
     out = str(tmp_path / "runs")
-    asked = ("--faults", "damage:bit,damage:version", "--out", out)
+    asked = ("--faults", "damage:bit,damage:version", "--out", out, "--quiet")
     done = crashlab_command("check", "shop:correct", *asked, cwd=project)
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
     form = json.loads(crashlab_command("show", "--json", "--run", f"{out}/latest", cwd=project).stdout)

@@ -132,5 +132,5 @@ def test_an_end_without_a_json_form_is_the_subjects_mistake() -> None:
     recording = record(lambda _lab: object())
     assert recording.how == "raised"
     assert recording.error == (
-        f"{UsageError.__name__}: the end is a object, which has no JSON form. Pass view=lambda end: vars(end)."
+        f"{UsageError.__name__}: the end is an object, which has no JSON form. Pass view=lambda end: vars(end)."
     )
