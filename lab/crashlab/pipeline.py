@@ -29,6 +29,7 @@ from crashlab.report import model
 from crashlab.report.folder import RunFolder
 from crashlab.rounds import Round
 from crashlab.settings import Asked, Options, resolve
+from crashlab.subject import Crash, Log, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +67,15 @@ def explore(
     unmeasured result is in the report.
     """
     asked = resolve(**options)
+    if isinstance(subject, (Store, Log)) and any(isinstance(each, Crash) for each in subject.values or ()):
+        from crashlab.path_check import explore_path  # noqa: PLC0415 - few checks follow one path
+
+        return explore_path(subject, asked, subject.name or _test_name() or subject.kind.lower())
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
+        if host.description["path"]:
+            from crashlab.path_check import explore_named  # noqa: PLC0415 - few checks follow one path
+
+            return explore_named(host, asked, _name(subject, host))
         return _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
 
 
@@ -85,7 +94,12 @@ def check(
     if report.verdict == "violation":
         first = report.findings[0]
         text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"
-        raise Violation(text, kind=first.kind, report=report)
+        kind_of_error = Violation
+        if first.program:
+            from crashlab.path_check import violation_class  # noqa: PLC0415 - few checks follow one path
+
+            kind_of_error = violation_class(first.kind)
+        raise kind_of_error(text, kind=first.kind, report=report)
     if report.verdict == "unmeasured":
         raise Unmeasured(str(report), report=report)
     return report
@@ -97,8 +111,11 @@ def _name(subject: AnySubject | str, host: Host) -> str:
     if isinstance(subject, str):
         module, _, attribute = subject.partition(":")
         return module.rpartition(".")[2] if attribute == "subject" else attribute
-    test = os.environ.get("PYTEST_CURRENT_TEST", "")
-    return test.split("::")[-1].split(" ")[0] or subject.kind.lower()
+    return _test_name() or subject.kind.lower()
+
+
+def _test_name() -> str:
+    return os.environ.get("PYTEST_CURRENT_TEST", "").split("::")[-1].split(" ")[0]
 
 
 class _Exploration:

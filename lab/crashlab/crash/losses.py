@@ -95,6 +95,15 @@ class Losses:
                         spelled = loss is not self._losses[0]
                         yield self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=spelled))
 
+    def at(self, done: int) -> Iterator[CrashState]:
+        """Each state of the moment after ``done`` ops, one of :attr:`dones`, within the bound."""
+        seen: set[int] = set()
+        for loss in self._losses:
+            for recipe in loss.at(done):
+                if recipe.digest not in seen:
+                    seen.add(recipe.digest)
+                    yield self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=loss is not self._losses[0]))
+
     @property
     def counts(self) -> Counts:
         """What all profiles came to so far; ``unique`` counts a state once per profile that allows it."""
