@@ -74,7 +74,7 @@ def follow(path: Path, values: Iterable[Any]) -> None:
             path.crash(value)
         else:
             path.save(value)
-        if path.over:
+        if path.is_over():
             return
     path.look()
 
@@ -147,7 +147,9 @@ def _outcome(path: Path) -> Outcome:
         verdicts = Counter(verdict for each, verdict in path.judged if each == fault)
         total = verdicts.total()
         figures = dict.fromkeys(("points", "states", "distinct", "judged", "reached"), total)
-        counts.append(model.FaultCount(fault=fault, **figures, **verdicts))
+        counts.append(
+            model.FaultCount(fault=fault, **figures, **{str(name): number for name, number in verdicts.items()})
+        )
     return Outcome(
         controls=list(path.controls),
         unmeasured=list(path.unmeasured),

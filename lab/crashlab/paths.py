@@ -31,16 +31,17 @@ from crashlab.observation import Answer, Step, readable, same
 from crashlab.record.strace.tool import available
 from crashlab.recover.host import ISOLATED, WARM
 from crashlab.recover.place import base_tree
-from crashlab.recoveries import Recoveries, met
+from crashlab.recoveries import Recoveries
 from crashlab.reference import CHILD_STARTED, HARMLESS, fitness, nothing_there, recorded
 from crashlab.report import model
-from crashlab.rounds import COMPARED_EVERY, COMPARED_FIRST, USAGE
+from crashlab.rounds import COMPARED_EVERY, COMPARED_FIRST, USAGE, met
 from crashlab.values import canonical, shown
 from crashlab.workload import GO_ON, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from crashlab.crash.kill import Cut
     from crashlab.crash.nested import Recovery
     from crashlab.crash.states import CrashState
     from crashlab.kept_host import KeptHost
@@ -52,7 +53,7 @@ STEPS = ("first", "second", "third")
 LIVE = "live"
 
 
-class _InDoubt(Honesty):
+class InDoubt(Honesty):
     """A path knows no state but its own, so that every unknown may be the best answer."""
 
     def __init__(self) -> None:
@@ -63,6 +64,11 @@ class _InDoubt(Honesty):
         return True
 
 
+def on_path(state: CrashState, reference: Reference) -> tuple[CrashState, Reference]:
+    """A state after several crashes, to be judged by all that was told before it, and what it is judged by."""
+    return dataclasses.replace(state, within=None), dataclasses.replace(reference, trace=state.trace)
+
+
 @dataclass
 class Leg:
     """One run of the path: what it saved, and the crash that ended it with what recovery made of that."""
@@ -71,12 +77,13 @@ class Leg:
     ran: t.Trace
     within: Recovery | None
     losses: Losses
+    at: Cut = "page"
     state: CrashState | None = None
     answer: Answer | None = None
 
     def kills(self) -> Iterator[CrashState]:
         """Every state that a kill of this run leaves."""
-        return kill_states(self.trace) if self.within is None else self.within.kills()
+        return kill_states(self.trace, at=self.at) if self.within is None else self.within.kills()
 
     def lost(self) -> Iterator[CrashState]:
         """The states of power losses of this run, as a path picks them."""
@@ -91,7 +98,7 @@ class Leg:
             return self.losses.one(crash)
         from crashlab.crash.sources import Kills  # noqa: PLC0415 - one state by its id
 
-        return Kills(self.trace).one(crash)
+        return Kills(self.trace, self.at).one(crash)
 
 
 class _Runs(Recoveries):
@@ -137,8 +144,7 @@ class Path:
 
     # --- what is asked of it -------------------------------------------------------------------
 
-    @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether nothing more is tried."""
         unfit = any(reason.code not in HARMLESS for reason in self.unmeasured)
         return self.found is not None or unfit or self._refused
@@ -176,7 +182,8 @@ class Path:
     @property
     def first(self) -> Leg:
         """The first run."""
-        leg = (self.told() or [self._leg])[0]
+        told = self.told()
+        leg = told[0] if told else self._leg
         assert leg is not None, "a path begins with a run"
         return leg
 
@@ -195,11 +202,11 @@ class Path:
 
     def _recorded(self) -> Leg | None:
         """The run at hand, recorded if it has not been; None where there is nothing to go by."""
-        if self.over:
+        if self.is_over():
             return None
         if self._leg is None:
             self._leg = self._next_run(self.legs[-1]) if self.legs else self._first_run()
-        return None if self.over else self._leg
+        return None if self.is_over() else self._leg
 
     def _first_run(self) -> Leg:
         host = self.kept.host
@@ -209,13 +216,13 @@ class Path:
         if (blind or any(text.startswith(CHILD_STARTED) for text in raw.unseen)) and not traced:
             raw, trace = self._under_strace(raw, trace)
         self.modules = raw.modules
-        if not self.over:
+        if not self.is_over():
             self._learn()
-        return Leg(trace, trace, None, self._losses(trace))
+        return Leg(trace, trace, None, self._losses(trace), self._at)
 
     def _run_once(self, *, traced: bool) -> tuple[RawRecording, t.Trace]:
         """The values without a crash."""
-        way = {"tree": base_tree().to_json(), "effects": [], "acked": [], "expected": None}
+        way: dict[str, Any] = {"tree": base_tree().to_json(), "effects": [], "acked": [], "expected": None}
         step = {"step": RUN, **self.carry(self.values)}
         raw = recorded(self.kept.host, traced=traced, recovery={**way, "step": step})
         trace = t.Trace(root=raw.root, base=raw.base, ops=raw.ops, threads=raw.threads)
@@ -238,9 +245,9 @@ class Path:
     def _next_run(self, before: Leg) -> Leg:
         assert before.state is not None, "the run before this one has crashed"
         if self._runs is None:
-            bounds = {"bound": self.asked.bound, "seed": self.asked.seed, "sample": 0, "edges": True}
+            bounds: dict[str, Any] = {"bound": self.asked.bound, "seed": self.asked.seed, "sample": 0, "edges": True}
             first = self.reference(self.legs[0].trace)
-            self._runs = _Runs(self.kept.host, first, profiles=self.asked.profile, **bounds)
+            self._runs = _Runs(self.kept.host, first, profiles=self.asked.profile, at=self._at, **bounds)
         step = {"step": GO_ON, "nothing": self.kept.nothing.get("error"), **self.carry(self._own)}
         recovery, raw = self._runs.go_on(before.state, step)
         ran = t.Trace(root=raw.root, base=raw.base, ops=raw.ops)
@@ -268,6 +275,11 @@ class Path:
         self.judged.append((state.fault, "violation"))
         self._convict(Judgement(state=state, verdict="violation", problems=(problem,)), answer)
         return True
+
+    @property
+    def _at(self) -> Cut:
+        """Where a kill cuts a write."""
+        return "byte" if any(fault.options.get("cut") == "byte" for fault in self.asked.faults) else "page"
 
     def _losses(self, trace: t.Trace) -> Losses:
         asked, rebuilt = self.asked, tuple(self.kept.host.description["rebuilt"])
@@ -297,8 +309,8 @@ class Path:
 
     def _judge(self, state: CrashState, fault: str) -> Answer:
         """Recover from ``state``, three times, and judge that by all that was told before."""
-        flat, reference = dataclasses.replace(state, within=None), self.reference(state.trace)
-        judge = Judge(reference, self.asked.policy_of(fault), _InDoubt())
+        flat, reference = on_path(state, self.reference(state.trace))
+        judge = Judge(reference, self.asked.policy_of(fault), InDoubt())
         answer = self._asked(state, STEPS, together=self.kept.host.mode == WARM)
         judgement = judge.judge(flat, answer)
         if answer.compared:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.demands import Reference
@@ -25,7 +25,7 @@ from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
     from crashlab.observation import RawRecording, Step
-    from crashlab.recover.host import Host, Way
+    from crashlab.recover.host import Host
 
 CHILD_STARTED = "a child process was started"
 """How the recorder's note on a child begins; a child that wrote nothing does no harm."""
@@ -210,15 +210,15 @@ def _saved(reference: Reference) -> Any:
     return calls[-1] if calls else None
 
 
-def recorded(host: Host, *, traced: bool, **way: Unpack[Way]) -> RawRecording:
-    """One run that ended as it should. Raises UsageError where it did not."""
+def recorded(host: Host, *, traced: bool, recovery: dict[str, Any] | None = None) -> RawRecording:
+    """One run that ended as it should, or one step instead as ``recovery`` has it. Raises UsageError otherwise."""
     description = host.description
     limit_s = description["timeout_s"] * RECORDED_RUN_FACTOR
     if traced and host.traced is None:
         host.traced = {}
-    recording = host.record(timeout_s=limit_s, **way)
+    recording = host.record(timeout_s=limit_s, recovery=recovery)
     if recording.mapped or recording.late:
-        recording = _held(host, limit_s, way)
+        recording = _held(host, limit_s, recovery)
     stopped = description["stop_after_acks"] is not None and recording.how == "signal"
     if recording.how == "hang":
         return recording
@@ -236,12 +236,12 @@ def recorded(host: Host, *, traced: bool, **way: Unpack[Way]) -> RawRecording:
     return recording
 
 
-def _held(host: Host, limit_s: float, way: Way) -> RawRecording:
+def _held(host: Host, limit_s: float, recovery: dict[str, Any] | None) -> RawRecording:
     """The run once more, every call held for a while: what was stored into mapped files is looked at meanwhile."""
     hold_us = HOLD_US
     while True:
         host.traced = {"hold_us": hold_us}
-        recording = host.record(timeout_s=limit_s, **way)
+        recording = host.record(timeout_s=limit_s, recovery=recovery)
         if not recording.late or hold_us >= LONGEST_HOLD_US:
             return recording
         hold_us *= 2

@@ -57,10 +57,10 @@ class Crash:
     pick: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.at, str) or _CRASH.fullmatch(self.at) is None:
+        if _CRASH.fullmatch(str(self.at)) is None:
             text = f"Crash({self.at!r}): expected 'kill', 'power', or the id of a state such as 'power@5-3'"
             raise UsageError(text)
-        if not isinstance(self.pick, int) or self.pick < 0:
+        if type(self.pick) is not int or self.pick < 0:
             text = f"Crash({self.at!r}, {self.pick!r}): pick is a whole number from 0 on"
             raise UsageError(text)
 

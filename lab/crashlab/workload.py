@@ -144,16 +144,15 @@ def run_on(subject: Store | Log, lab: Lab, sink: Sink, step: dict[str, Any]) -> 
         return {"end": None}
 
 
-def _with_values(subject: AnySubject, step: dict[str, Any]) -> Any:
+def _with_values(subject: Store | Log, step: dict[str, Any]) -> Store | Log:
     """The subject with the values that a step brings along, or that it chooses among the subject's own."""
     if "values" in step:
         import base64  # noqa: PLC0415 - few steps bring values, and every process would carry it
         import pickle  # noqa: PLC0415 - as above
 
         values = pickle.loads(base64.b64decode(step["values"]))  # noqa: S301 - the user's own, on the way to their code
-        return dataclasses.replace(subject, values=values)  # type: ignore[call-arg]  # a Store or a Log
+        return dataclasses.replace(subject, values=values)
     if "chosen" in step:
-        assert isinstance(subject, (Store, Log)), "only these have values to choose from"
         return dataclasses.replace(subject, values=[values_of(subject)[number] for number in step["chosen"]])
     return subject
 
