@@ -34,7 +34,8 @@ _VOLATILE = frozenset({"PYTEST_CURRENT_TEST"})
 
 @dataclass
 class KeptHost:
-    """A host with what was learned of its subject. ``recovered`` counts states that one process took."""
+    """A host with what was learned of its subject. ``recovered`` counts states that one process took, ``failing``:
+    the last one was a violation; ``come_back`` are values that are known to be loaded as they were saved."""
 
     host: Host
     key: str
@@ -44,6 +45,8 @@ class KeptHost:
     controls: list[Control] = field(default_factory=list)
     unusable: list[UnmeasuredReason] = field(default_factory=list)
     recovered: int = 0
+    failing: bool = False
+    come_back: set[str] = field(default_factory=set)
 
 
 _lock = threading.Lock()

@@ -65,7 +65,7 @@ class Outcome:
             trace=_trace_info(recorded.reference.trace),
             faults=tuple(self.counts),
             controls=(*recorded.controls, *self.controls),
-            findings=tuple(_saved(folder, finding, state) for finding, state in self.found if folder is not None),
+            findings=tuple(_saved(folder, finding, state) for finding, state in self.found),
             unmeasured=reasons,
             matrix=self.matrix,
             notes=(*recorded.notes, *self.notes),
@@ -88,7 +88,9 @@ def _way(host: Host) -> str:
     return "command" if host.description["kind"] == Commands.kind else host.mode
 
 
-def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
+def _saved(folder: RunFolder | None, finding: model.Finding, state: CrashState) -> model.Finding:
+    if folder is None:
+        return dataclasses.replace(finding, replay="")
     # Always by name: the latest run may soon be another subject's, and then the same id means another state.
     if finding.replay:
         finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")

@@ -14,13 +14,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from crashlab.crash.places import Places
-from crashlab.errors import UsageError, Violation
+from crashlab.errors import Unmeasured, UsageError, Violation
 from crashlab.explain import explain
 from crashlab.explain_loss import why_lost
 from crashlab.faults import FaultRequest
 from crashlab.findings import Findings
-from crashlab.kept_host import KeptHost, kept_host
-from crashlab.nested_finding import marks_of
+from crashlab.kept_host import KeptHost, give_back, kept_host, take
+from crashlab.nested_finding import TWO_NAMES, marks_of, written_through
 from crashlab.outcome import Outcome
 from crashlab.path_story import program
 from crashlab.paths import LIVE, Path
@@ -29,6 +29,7 @@ from crashlab.recover import travel
 from crashlab.reference import Recorded
 from crashlab.report import model
 from crashlab.report.folder import RunFolder
+from crashlab.settings import resolve
 from crashlab.subject import Crash
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ if TYPE_CHECKING:
 
     from crashlab.crash.states import CrashState
     from crashlab.recover.host import Host
-    from crashlab.settings import Asked
+    from crashlab.settings import Asked, Options
     from crashlab.subject import Log, Store
 
-around: list[Callable[[], contextlib.AbstractContextManager[None]]] = []
-"""Entered around each path: a test framework that measures time may have its clock stopped here."""
+around: list[Callable[[], contextlib.AbstractContextManager[bool]]] = []
+"""Entered around each path by a test framework that measures time, and says whether anybody will see the outcome.
+
+Of a failure that nobody sees, since it will be made smaller, neither folder nor text is made.
+"""
 
 
 def explore_path(subject: Store | Log, asked: Asked, name: str) -> model.Report:
@@ -49,12 +53,11 @@ def explore_path(subject: Store | Log, asked: Asked, name: str) -> model.Report:
     _demand_a_path(asked, subject.stop_after_acks)
     assert subject.values is not None, "a crash stands among them"
     with contextlib.ExitStack() as stack:
-        for enter in around:
-            stack.enter_context(enter())
+        is_shown = all(tuple(stack.enter_context(enter()) for enter in around))
         kept = stack.enter_context(kept_host(packed(subject)))
         path = Path(kept, asked, carried)
         follow(path, subject.values)
-        return report_of(path, name, started)
+        return report_of(path, name, started, is_kept=is_shown)
 
 
 def explore_named(host: Host, asked: Asked, name: str) -> model.Report:
@@ -65,6 +68,64 @@ def explore_named(host: Host, asked: Asked, name: str) -> model.Report:
     markers = host.description["path"]
     follow(path, [number if crash is None else Crash(**crash) for number, crash in enumerate(markers)])
     return report_of(path, name, started)
+
+
+class Walk:
+    """A path step by step, with the processes in hand until :meth:`end`. ``options`` are those of a check.
+
+    Each step raises Violation or Unmeasured as :func:`crashlab.check` does, and UsageError.
+    """
+
+    def __init__(self, subject: Store | Log, name: str, options: Options) -> None:
+        self._asked, self._name = resolve(**options), name
+        _demand_a_path(self._asked, subject.stop_after_acks)
+        with contextlib.ExitStack() as stack:
+            for enter in around:
+                stack.enter_context(enter())
+            self._kept = take(packed(subject))
+        self.path = Path(self._kept, self._asked, carried)
+        self._started = time.monotonic()
+        self._sound = True
+
+    def save(self, value: Any) -> None:
+        """One more value, or batch."""
+        self.path.save(value)
+
+    def crash(self, crash: Crash) -> None:
+        """Crash, recover, judge, and go on from there."""
+        self._step(lambda: self.path.crash(crash))
+
+    def look(self) -> None:
+        """Judge what is there now."""
+        self._step(self.path.look)
+
+    def _step(self, act: Callable[[], None]) -> None:
+        if self.path.is_over():
+            return
+        self._sound = False
+        with contextlib.ExitStack() as stack:
+            is_shown = all(tuple(stack.enter_context(enter()) for enter in around))
+            act()
+            self._sound = True
+            if self.path.found is None and not self.path.unmeasured:
+                return
+            report = report_of(self.path, self._name, self._started, is_kept=is_shown)
+        raise_for(report)
+
+    def end(self) -> None:
+        """Give the processes back; end them where an error came out of a step."""
+        if self._sound:
+            give_back(self._kept)
+        else:
+            self._kept.host.close()
+
+
+def raise_for(report: model.Report) -> None:
+    """The error of a path that does not pass."""
+    if report.verdict == "violation":
+        raise violation_of(report)
+    if report.verdict == "unmeasured":
+        raise Unmeasured(str(report), report=report)
 
 
 def follow(path: Path, values: Iterable[Any]) -> None:
@@ -107,13 +168,13 @@ def _demand_a_path(asked: Asked, stop_after_acks: int | None) -> None:
 # --- the report ----------------------------------------------------------------------------------
 
 
-def report_of(path: Path, name: str, started: float) -> model.Report:
-    """What a path came to. Only one that does not pass gets a run folder."""
+def report_of(path: Path, name: str, started: float, *, is_kept: bool = True) -> model.Report:
+    """What a path came to. Only one that does not pass gets a run folder, and where it ``is_kept``."""
     host, asked = path.kept.host, _as_followed(path)
     source = host.description.get("source", "")
     subject = model.SubjectInfo(name=name, kind=host.description["kind"], source=source)
     passed = path.found is None and not path.unmeasured
-    folder = None if passed else RunFolder.create(asked.out, name)
+    folder = None if passed or not is_kept else RunFolder.create(asked.out, name)
     try:
         if folder is not None:
             folder.save_extra("path.json", path.carry(path.values))
@@ -181,24 +242,35 @@ def _retold(path: Path, finding: model.Finding) -> model.Finding:
     flat = dataclasses.replace(judgement, state=dataclasses.replace(state, within=None))
     crashes = tuple(f"{line.partition(' during ')[0].partition(';')[0]}; then it went on" for line in finding.crashes)
     line = finding.fault_line.partition(" during ")[0]
-    if state.recipe is None:
-        explained = explain(flat)
-        return dataclasses.replace(
-            finding, crashes=crashes, fault_line=line, why=explained.why, advice=explained.advice
-        )
-    why, advice = why_lost(flat, marks_of(state, None)), (pattern_at(flat.state),)
+    if name := written_through(state):
+        why, advice = TWO_NAMES.why.format(path=name), TWO_NAMES.advice
+    elif state.recipe is None:
+        why, advice = (explained := explain(flat)).why, explained.advice
+    else:
+        why, advice = why_lost(flat, marks_of(state, None)), (pattern_at(flat.state),)
     return dataclasses.replace(finding, crashes=crashes, fault_line=line, why=why, advice=advice)
+
+
+def violation_of(report: model.Report) -> Violation:
+    """The error to raise for a violation on a path: complete where it is shown, else its program only."""
+    first = report.findings[0]
+    headline = f"VIOLATION {first.kind}: {first.summary} [{first.id}]"
+    text = f"{headline}\n\n{report}" if report.run else "\n".join((headline, *first.program))
+    seen = first.observed
+    # What is raised from one cause is lost where it was acked, and stuck where it was not.
+    cause = seen.error.partition(":")[0] if seen.how == "raised" else first.kind
+    return violation_class(cause)(text, kind=first.kind, report=report)
 
 
 _apart: dict[str, type[Violation]] = {}
 
 
-def violation_class(kind: str) -> type[Violation]:
-    """A class of Violation for each kind: Hypothesis takes errors of one class from one line for the same failure."""
-    if kind not in _apart:
+def violation_class(cause: str) -> type[Violation]:
+    """A class of Violation for each cause: Hypothesis takes errors of one class from one line for the same failure."""
+    if cause not in _apart:
         parts = {"__module__": Violation.__module__, "__qualname__": "Violation", "__reduce__": _reduced}
-        _apart[kind] = type("Violation", (Violation,), parts)
-    return _apart[kind]
+        _apart[cause] = type("Violation", (Violation,), parts)
+    return _apart[cause]
 
 
 def _reduced(error: Violation) -> tuple[Any, ...]:

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 STEPS = ("first", "second", "third")
 LIVE = "live"
 
+BOUND = 8
+"""Of a cut with at most so many variants all may be picked, of a larger one its core: a path is cheap, not whole."""
+
 
 class InDoubt(Honesty):
     """A path knows no state but its own, so that every unknown may be the best answer."""
@@ -85,10 +88,12 @@ class Leg:
         """Every state that a kill of this run leaves."""
         return kill_states(self.trace, at=self.at) if self.within is None else self.within.kills()
 
-    def lost(self) -> Iterator[CrashState]:
-        """The states of power losses of this run, as a path picks them."""
-        states = fewest_first(self.losses)
-        return states if self.within is None else map(self.within.lost, states)
+    def pick(self, fault: str, pick: int) -> CrashState:
+        """One of the states that a kill or a power loss of this run leaves."""
+        if fault == "kill":
+            return picked(latest_first(self.kills()), pick)
+        state = picked(fewest_first(self.losses), pick).make()
+        return state if self.within is None else self.within.lost(state)
 
     def one(self, crash: str) -> CrashState:
         """The state that the last part of an id names. Raises UsageError where there is none."""
@@ -245,7 +250,7 @@ class Path:
     def _next_run(self, before: Leg) -> Leg:
         assert before.state is not None, "the run before this one has crashed"
         if self._runs is None:
-            bounds: dict[str, Any] = {"bound": self.asked.bound, "seed": self.asked.seed, "sample": 0, "edges": True}
+            bounds: dict[str, Any] = {"bound": BOUND, "seed": self.asked.seed, "sample": 0, "edges": True}
             first = self.reference(self.legs[0].trace)
             self._runs = _Runs(self.kept.host, first, profiles=self.asked.profile, at=self._at, **bounds)
         step = {"step": GO_ON, "nothing": self.kept.nothing.get("error"), **self.carry(self._own)}
@@ -283,15 +288,12 @@ class Path:
 
     def _losses(self, trace: t.Trace) -> Losses:
         asked, rebuilt = self.asked, tuple(self.kept.host.description["rebuilt"])
-        options: dict[str, Any] = {"bound": asked.bound, "seed": asked.seed, "sample": 0, "edges": True}
+        options: dict[str, Any] = {"bound": BOUND, "seed": asked.seed, "sample": 0, "edges": True}
         return Losses(trace, asked.profiles, rebuilt=rebuilt, **options)
 
     def _picked(self, leg: Leg, crash: Crash) -> CrashState:
         fault = crash.at.rpartition("/")[2]
-        if "@" in fault:
-            return leg.one(fault)
-        states = latest_first(leg.kills()) if fault == "kill" else leg.lost()
-        return picked(states, crash.pick)
+        return leg.one(fault) if "@" in fault else leg.pick(fault, crash.pick)
 
     # --- judging -------------------------------------------------------------------------------
 
@@ -311,7 +313,7 @@ class Path:
         """Recover from ``state``, three times, and judge that by all that was told before."""
         flat, reference = on_path(state, self.reference(state.trace))
         judge = Judge(reference, self.asked.policy_of(fault), InDoubt())
-        answer = self._asked(state, STEPS, together=self.kept.host.mode == WARM)
+        answer = self._asked(state, STEPS, together=self.kept.host.mode == WARM and not self.kept.failing)
         judgement = judge.judge(flat, answer)
         if answer.compared:
             shared = judge.judge(flat, dataclasses.replace(answer, steps=answer.compared))
@@ -322,7 +324,7 @@ class Path:
             judgement = judge.judge(flat, answer)
             self._trust(alike=judgement.verdict != "consistent")
         self.judged.append((fault, judgement.verdict))
-        self._refused = judgement.verdict == "refused"
+        self._refused, self.kept.failing = judgement.verdict == "refused", judgement.verdict == "violation"
         if judgement.verdict == "violation":
             self._convict(dataclasses.replace(judgement, state=state), answer)
         return answer
@@ -351,27 +353,36 @@ class Path:
         return answer
 
     def _convict(self, judgement: Judgement, answer: Answer) -> None:
-        """Take a violation for one, if the values come back where nothing crashes."""
-        if self.legs:
-            _, trace = self._run_once(traced=self.kept.host.traced is not None)
-        else:
-            assert self._leg is not None, "the run at hand was recorded"
-            trace = self._leg.trace
-        reference, seen = self.reference(trace), set[str]()
-        for op in trace.ops:
-            calls = reference.calls(op.n)
-            if not isinstance(op, t.Ack) or len(calls) > reference.acked(op.n):
-                continue
-            saved = [event for batch in calls for event in batch] if reference.kind == "Log" else calls[-1]
-            if canonical(saved) in seen:
-                continue
-            seen.add(canonical(saved))
-            step = self._asked(prefixes_of(trace).killed(op.n), ("first",)).steps[0]
-            if step.how != "returned" or canonical((step.value or {})["value"]) != canonical(saved):
-                self._no_round_trip(saved, step)
-                return
+        """Take a violation for one, if the values come back where nothing crashes; those that did are known."""
+        unknown = [key for key in self._keys(judgement.state) if key not in self.kept.come_back]
+        if unknown and not self._come_back():
+            return
         self.controls.append(model.Control(control="round-trip", passed=True))
         self.found = judgement, answer
+
+    def _keys(self, state: CrashState) -> list[str]:
+        """What must come back: each value of a Store, of a Log the whole list."""
+        forms = [op.value for op in state.trace.ops if isinstance(op, t.Call) and op.name != t.LOAD]
+        return [canonical(forms)] if self.kept.host.description["kind"] == "Log" else list(map(canonical, forms))
+
+    def _come_back(self) -> bool:
+        """Save all values once more without a crash, and load each where it was acked; a Log at its end."""
+        _, trace = self._run_once(traced=self.kept.host.traced is not None)
+        reference = self.reference(trace)
+        acks = [op for op in trace.ops if isinstance(op, t.Ack)]
+        whole = prefixes_of(trace).killed(len(trace.ops))
+        keys = self._keys(whole)
+        for ack, key in zip(acks[-1:], keys, strict=True) if reference.kind == "Log" else zip(acks, keys, strict=False):
+            if key in self.kept.come_back:
+                continue
+            calls = reference.calls(ack.n)
+            saved = [event for batch in calls for event in batch] if reference.kind == "Log" else calls[-1]
+            step = self._asked(prefixes_of(trace).killed(ack.n), ("first",)).steps[0]
+            if step.how != "returned" or canonical((step.value or {})["value"]) != canonical(saved):
+                self._no_round_trip(saved, step)
+                return False
+            self.kept.come_back.add(key)
+        return True
 
     def _no_round_trip(self, saved: Any, step: Step) -> None:
         loaded = shown((step.value or {}).get("value")) if step.how == "returned" else step.error or step.how

@@ -93,13 +93,12 @@ def check(
     report = explore(subject, progress=progress, **options)
     if report.verdict == "violation":
         first = report.findings[0]
-        text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"
-        kind_of_error = Violation
         if first.program:
-            from crashlab.path_check import violation_class  # noqa: PLC0415 - few checks follow one path
+            from crashlab.path_check import violation_of  # noqa: PLC0415 - few checks follow one path
 
-            kind_of_error = violation_class(first.kind)
-        raise kind_of_error(text, kind=first.kind, report=report)
+            raise violation_of(report)
+        text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"
+        raise Violation(text, kind=first.kind, report=report)
     if report.verdict == "unmeasured":
         raise Unmeasured(str(report), report=report)
     return report

@@ -9,14 +9,15 @@ that cannot be told apart only the first counts.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from crashlab.crash.losses import Losses
+    from crashlab.crash.losses import Losses, Named
     from crashlab.crash.states import CrashState
 
+State = TypeVar("State")
 _EVERYTHING = 1_000_000
 _RANGE = re.compile(r"(\d+)(?:\+\d+)?\.\.(\d*)")
 
@@ -29,10 +30,10 @@ def latest_first(kills: Iterable[CrashState]) -> list[CrashState]:
     return list(found.values())
 
 
-def fewest_first(losses: Losses) -> Iterator[CrashState]:
+def fewest_first(losses: Losses) -> Iterator[Named]:
     """The states of power losses, each once."""
-    whole: list[CrashState] = []
-    seen: set[str] = set()
+    whole: list[Named] = []
+    seen: set[int] = set()
     for done in reversed(losses.dones):
         for state in sorted(losses.at(done), key=_simplest):
             if lost_count(state) == 0:
@@ -46,9 +47,9 @@ def fewest_first(losses: Losses) -> Iterator[CrashState]:
             yield state
 
 
-def picked(states: Iterable[CrashState], pick: int) -> CrashState:
-    """State number ``pick``, modulo how many there are. No more of them are made than that takes."""
-    met: list[CrashState] = []
+def picked(states: Iterable[State], pick: int) -> State:
+    """State number ``pick``, modulo how many there are. No more of them are looked at than that takes."""
+    met: list[State] = []
     for number, state in enumerate(states):
         if number == pick:
             return state
@@ -56,20 +57,19 @@ def picked(states: Iterable[CrashState], pick: int) -> CrashState:
     return met[pick % len(met)]
 
 
-def _simplest(state: CrashState) -> tuple[int, int]:
+def _simplest(state: Named) -> tuple[int, int]:
     """Few losses, and of these the ones of whole ops."""
-    parts = state.id.rpartition("/")[2].partition("-")[2]
-    return lost_count(state), sum(character.isalpha() for character in parts)
+    return lost_count(state), sum(character.isalpha() for character in state.id.partition("-")[2])
 
 
-def lost_count(state: CrashState) -> int:
+def lost_count(state: Named) -> int:
     """How many ops, or parts of ops, a power loss took, as its id names them.
 
-    >>> from types import SimpleNamespace
-    >>> [lost_count(SimpleNamespace(id=f"power@9{lost}", done=9)) for lost in ("", "-3", "-3..5,7d0", "-8..")]
+    >>> from crashlab.crash.losses import Named
+    >>> [lost_count(Named(f"power@9{lost}", 9, 0, lambda: None)) for lost in ("", "-3", "-3..5,7d0", "-8..")]
     [0, 1, 4, 2]
     """
-    _, _, lost = state.id.rpartition("/")[2].partition("-")
+    _, _, lost = state.id.partition("-")
     if lost == "all":
         return _EVERYTHING
     count = 0
