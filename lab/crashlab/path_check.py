@@ -19,7 +19,7 @@ from crashlab.explain import explain
 from crashlab.explain_loss import why_lost
 from crashlab.faults import FaultRequest
 from crashlab.findings import Findings
-from crashlab.kept_host import KeptHost, give_back, kept_host, take
+from crashlab.kept_host import KeptHost, close_kept, give_back, kept_host, take
 from crashlab.nested_finding import TWO_NAMES, marks_of, written_through
 from crashlab.outcome import Outcome
 from crashlab.path_story import program
@@ -57,7 +57,10 @@ def explore_path(subject: Store | Log, asked: Asked, name: str) -> model.Report:
         kept = stack.enter_context(kept_host(packed(subject)))
         path = Path(kept, asked, carried)
         follow(path, subject.values)
-        return report_of(path, name, started, is_kept=is_shown)
+        report = report_of(path, name, started, is_kept=is_shown)
+    if report.run:
+        close_kept()  # the stored run may be replayed, and that needs its place
+    return report
 
 
 def explore_named(host: Host, asked: Asked, name: str) -> model.Report:
@@ -110,10 +113,11 @@ class Walk:
             if self.path.found is None and not self.path.unmeasured:
                 return
             report = report_of(self.path, self._name, self._started, is_kept=is_shown)
+        self._sound = not report.run  # a stored run may be replayed, and that needs its place
         raise_for(report)
 
     def end(self) -> None:
-        """Give the processes back; end them where an error came out of a step."""
+        """Give the processes back; end them where an error came out of a step, or a run was stored."""
         if self._sound:
             give_back(self._kept)
         else:

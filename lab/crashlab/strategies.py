@@ -49,7 +49,7 @@ __all__ = ["Crash", "batches", "histories", "json_values", "state_machine"]
 
 FAULTS = ("kill", "power")
 _LARGEST_PICK = 200
-STEPS = 20
+STEPS = 8
 _SIZES = (512, 4096, 8192)
 _LETTERS = st.characters(codec="utf-8")
 _CHARGED = "execute:crashlab"
