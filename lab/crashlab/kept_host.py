@@ -28,14 +28,41 @@ if TYPE_CHECKING:
 
     from crashlab.report.model import Control, UnmeasuredReason
 
+REMEMBERED = 200
+"""So many runs, and so many recoveries, are remembered."""
+
 _VOLATILE = frozenset({"PYTEST_CURRENT_TEST"})
 """Variables that change without changing anything: pytest writes down the phase of each test."""
+
+
+class Memory:
+    """The latest things by their keys, a few of them: a search tries many paths that begin alike.
+
+    A subject that does something else each time is then seen as it was seen first.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def get(self, key: str) -> Any:
+        """What is known under this key, or None."""
+        if key in self._known:
+            self._known[key] = self._known.pop(key)  # the latest stand at the end
+        return self._known.get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        """Remember it, and forget what was not asked for longest."""
+        self._known[key] = value
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
 
 
 @dataclass
 class KeptHost:
     """A host with what was learned of its subject. ``recovered`` counts states that one process took, ``failing``:
-    the last one was a violation; ``come_back`` are values that are known to be loaded as they were saved."""
+    the last one was a violation; ``come_back`` are values that are known to be loaded as they were saved. ``runs`` and
+    ``answers`` are what the latest paths came to, by all that was before on each.
+    """
 
     host: Host
     key: str
@@ -47,6 +74,8 @@ class KeptHost:
     recovered: int = 0
     failing: bool = False
     come_back: set[str] = field(default_factory=set)
+    runs: Memory = field(default_factory=Memory)
+    answers: Memory = field(default_factory=Memory)
 
 
 _lock = threading.Lock()

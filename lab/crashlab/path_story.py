@@ -75,8 +75,8 @@ def typed(form: Any) -> str:
 def _literal(form: Any) -> str:
     if isinstance(form, str):
         if len(form) >= _REPEATED and form == form[0] * len(form):
-            return f"{shown(form[0])} * {len(form)}"
-        return shown(form, limit=len(form) * 12 + 2)
+            return f"{_literal(form[0])} * {len(form)}"
+        return f'"{ascii(form)[1:-1]}"' if not {"'", '"'} & set(form) else ascii(form)
     if isinstance(form, list):
         return f"[{', '.join(map(_literal, form))}]"
     if isinstance(form, dict):

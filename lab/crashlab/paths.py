@@ -14,6 +14,7 @@ what is wrong then already is no fault of the crash.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from crashlab.demands import Problem, Reference
 from crashlab.errors import ToolMissing, UsageError
 from crashlab.honesty import Honesty
 from crashlab.judge import Judge, Judgement
+from crashlab.kept_host import KeptHost, Memory
 from crashlab.observation import Answer, Step, readable, same
 from crashlab.record.strace.tool import available
 from crashlab.recover.host import ISOLATED, WARM
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from crashlab.crash.kill import Cut
     from crashlab.crash.nested import Recovery
     from crashlab.crash.states import CrashState
-    from crashlab.kept_host import KeptHost
     from crashlab.observation import RawRecording
     from crashlab.settings import Asked
     from crashlab.subject import Crash
@@ -70,6 +71,11 @@ class InDoubt(Honesty):
 def on_path(state: CrashState, reference: Reference) -> tuple[CrashState, Reference]:
     """A state after several crashes, to be judged by all that was told before it, and what it is judged by."""
     return dataclasses.replace(state, within=None), dataclasses.replace(reference, trace=state.trace)
+
+
+def _digest(*parts: str) -> str:
+    """A short name for what these texts say together."""
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 @dataclass
@@ -146,6 +152,8 @@ class Path:
     _looked: Leg | None = None
     _runs: _Runs | None = None
     _refused: bool = False
+    _past: str = ""
+    _name: str = ""
 
     # --- what is asked of it -------------------------------------------------------------------
 
@@ -168,7 +176,7 @@ class Path:
         answer = self._judge(state, "power" if is_power(state) else "kill")
         self.legs.append(dataclasses.replace(leg, state=state, answer=answer))
         self._leg = self._looked = None
-        self._own = []
+        self._own, self._past = [], _digest(self._name, repr(crash))
 
     def look(self) -> None:
         """Judge what is there at the end of the run at hand, which goes on afterwards."""
@@ -209,9 +217,21 @@ class Path:
         """The run at hand, recorded if it has not been; None where there is nothing to go by."""
         if self.is_over():
             return None
-        if self._leg is None:
-            self._leg = self._next_run(self.legs[-1]) if self.legs else self._first_run()
-        return None if self.is_over() else self._leg
+        if self._leg is not None:
+            return self._leg
+        asked = self.asked
+        past = self._past or canonical([asked.profile, asked.seed, self._at])
+        self._name = _digest(past, canonical(self.carry(self._own)))
+        if (known := self.kept.runs.get(self._name)) is not None:
+            self._leg, controls, self.modules = known
+            self.controls = list(controls)
+            return self._leg
+        self._leg = self._next_run(self.legs[-1]) if self.legs else self._first_run()
+        if self.is_over():
+            return None
+        if not self.unmeasured:
+            self.kept.runs.put(self._name, (self._leg, tuple(self.controls), self.modules))
+        return self._leg
 
     def _first_run(self) -> Leg:
         host = self.kept.host
@@ -313,6 +333,20 @@ class Path:
         """Recover from ``state``, three times, and judge that by all that was told before."""
         flat, reference = on_path(state, self.reference(state.trace))
         judge = Judge(reference, self.asked.policy_of(fault), InDoubt())
+        name = f"{self._name} {state.id}"
+        answer: Answer | None = self.kept.answers.get(name)
+        if answer is None:
+            answer = self._answered(judge, flat, state)
+            self.kept.answers.put(name, answer)
+        judgement = judge.judge(flat, answer)
+        self.judged.append((fault, judgement.verdict))
+        self._refused, self.kept.failing = judgement.verdict == "refused", judgement.verdict == "violation"
+        if judgement.verdict == "violation":
+            self._convict(dataclasses.replace(judgement, state=state), answer)
+        return answer
+
+    def _answered(self, judge: Judge, flat: CrashState, state: CrashState) -> Answer:
+        """What recovery does on ``state``: in a process that many states share, if nothing is wrong there."""
         answer = self._asked(state, STEPS, together=self.kept.host.mode == WARM and not self.kept.failing)
         judgement = judge.judge(flat, answer)
         if answer.compared:
@@ -321,18 +355,14 @@ class Path:
             self._trust(alike=alike)
         if judgement.verdict != "consistent" and answer.shared:
             answer = self._asked(state, STEPS)
-            judgement = judge.judge(flat, answer)
-            self._trust(alike=judgement.verdict != "consistent")
-        self.judged.append((fault, judgement.verdict))
-        self._refused, self.kept.failing = judgement.verdict == "refused", judgement.verdict == "violation"
-        if judgement.verdict == "violation":
-            self._convict(dataclasses.replace(judgement, state=state), answer)
+            self._trust(alike=judge.judge(flat, answer).verdict != "consistent")
         return answer
 
     def _trust(self, *, alike: bool) -> None:
         """Where one process saw a state otherwise than a new one, no state shares one any more."""
         if not alike:
             self.kept.host.mode = ISOLATED
+            self.kept.answers = Memory()
 
     def _asked(self, state: CrashState, steps: Sequence[str], *, together: bool = False) -> Answer:
         """What the subject does on ``state``."""

@@ -12,6 +12,7 @@ from hypothesis.errors import NoSuchExample
 
 from crashlab import Violation, check, explore
 from crashlab.crash import nested
+from crashlab.kept_host import close_kept
 from crashlab.paths import Leg
 from crashlab.strategies import Crash, batches, histories, json_values
 from tests.quality import crashing_stores as stores
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from crashlab import Log, Store
 
 SEARCH = settings(max_examples=100, deadline=None, derandomize=True, database=None)
-SMALL = st.just({}) | st.fixed_dictionaries({"n": st.integers(0, 9)})
+SMALL: SearchStrategy[dict[str, int]] = st.just({}) | st.fixed_dictionaries({"n": st.integers(0, 9)})
 EVENTS = batches(SMALL | st.just({"text": "x" * 9000}), max_size=2)
 
 
@@ -40,6 +41,7 @@ def shortest(subject: Store | Log, values: SearchStrategy[Any], crashes: str = "
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CRASHLAB_OUT", str(tmp_path))
+    close_kept()  # what another test's lab has seen is not remembered here
 
 
 def test_a_missing_fsync_shrinks_to_one_value_and_one_power_loss() -> None:

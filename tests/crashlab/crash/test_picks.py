@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from crashlab.crash.profiles import parse_profiles
 from tests.crashlab.traces import ack, call, create, trace_of, write
 
 FSYNC = (t.Fsync, {"path": "dir/a", "inode": 4})
-SYNC = (t.Sync, {})
+SYNC: tuple[type[t.Op], dict[str, Any]] = (t.Sync, {})
 SAVED = trace_of(call(1), create("a", 4), write("a", 4, b"x" * 5000), FSYNC, SYNC, ack(1))
 UNSYNCED = trace_of(call(1), create("a", 4), write("a", 4, b"x" * 5000), ack(1))
 
