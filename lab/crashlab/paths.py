@@ -397,7 +397,10 @@ class Path:
 
     def _come_back(self) -> bool:
         """Save all values once more without a crash, and load each where it was acked; a Log at its end."""
+        controls, reasons = self.controls, self.unmeasured
         _, trace = self._run_once(traced=self.kept.host.traced is not None)
+        self.controls = controls
+        self.unmeasured = reasons + [each for each in self.unmeasured if each not in reasons]
         reference = self.reference(trace)
         acks = [op for op in trace.ops if isinstance(op, t.Ack)]
         whole = prefixes_of(trace).killed(len(trace.ops))

@@ -230,7 +230,7 @@ def _uncharged() -> Iterator[bool]:
         yield getattr(context, "is_final", True)
     finally:
         if charged is not None:
-            charged[_CHARGED] += time.perf_counter() - started
+            charged[_CHARGED] = charged.get(_CHARGED, 0.0) + time.perf_counter() - started
 
 
 path_check.around[:] = [_uncharged]

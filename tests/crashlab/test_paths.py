@@ -6,12 +6,15 @@ import dataclasses
 import json
 import os
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 
 from crashlab import Log, Policy, Store, Unmeasured, UsageError, Violation, check, explore
 from crashlab.replay import replay
+from crashlab.report import model
 from crashlab.report.folder import RunFolder
 from crashlab.subject import Crash
 from tests.crashlab.here import needs_strace
@@ -19,7 +22,6 @@ from tests.quality import crashing_stores as stores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from crashlab import Lab, Report
 
@@ -105,6 +107,16 @@ def test_a_finding_tells_every_run_and_replays_from_its_folder(tmp_path: Path) -
     assert [(each.id, each.kind, each.digest) for each in again.findings] == [
         (finding.id, finding.kind, finding.digest)
     ]
+
+
+def test_the_report_fits_the_schema() -> None:
+    """With the path in its settings and the program in its finding."""
+    report = on(stores.UNSYNCED, [{"n": 1}, Crash("kill", 0), {"n": 2}, Crash("power", 0)])
+    form = json.loads(json.dumps(report.to_json()))
+    schema = json.loads((Path(model.__file__).parent / "schema.json").read_text())
+    jsonschema.validate(form, schema)
+    assert form["settings"]["path"] == ["kill@5", "power@6-4d0"]
+    assert form["findings"][0]["program"]
 
 
 def test_a_replay_judges_by_the_whole_path(tmp_path: Path) -> None:
