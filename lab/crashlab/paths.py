@@ -393,24 +393,25 @@ class Path:
     def _keys(self, state: CrashState) -> list[str]:
         """What must come back: each value of a Store, of a Log the whole list."""
         forms = [op.value for op in state.trace.ops if isinstance(op, t.Call) and op.name != t.LOAD]
-        return [canonical(forms)] if self.kept.host.description["kind"] == "Log" else list(map(canonical, forms))
+        log = self.kept.host.description["kind"] == "Log"
+        return [canonical(forms)] if log else [canonical([form]) for form in forms]
 
     def _come_back(self) -> bool:
-        """Save all values once more without a crash, and load each where it was acked; a Log at its end."""
+        """Save all values once more without a crash, and load each after its call; a Log at its end."""
         controls, reasons = self.controls, self.unmeasured
         _, trace = self._run_once(traced=self.kept.host.traced is not None)
         self.controls = controls
         self.unmeasured = reasons + [each for each in self.unmeasured if each not in reasons]
-        reference = self.reference(trace)
-        acks = [op for op in trace.ops if isinstance(op, t.Ack)]
-        whole = prefixes_of(trace).killed(len(trace.ops))
-        keys = self._keys(whole)
-        for ack, key in zip(acks[-1:], keys, strict=True) if reference.kind == "Log" else zip(acks, keys, strict=False):
-            if key in self.kept.come_back:
+        log = self.kept.host.description["kind"] == "Log"
+        calls = [op for op in trace.ops if isinstance(op, t.Call)]
+        ends = [*(op.n - 1 for op in calls[1:]), len(trace.ops)]  # each call has returned, and the next not begun
+        for end in ends[-1:] if log else ends:
+            values = self.reference(trace).calls(end)
+            key = canonical(values if log else values[-1:])
+            if key in self.kept.come_back or not values:
                 continue
-            calls = reference.calls(ack.n)
-            saved = [event for batch in calls for event in batch] if reference.kind == "Log" else calls[-1]
-            step = self._asked(prefixes_of(trace).killed(ack.n), ("first",)).steps[0]
+            saved = [event for batch in values for event in batch] if log else values[-1]
+            step = self._asked(prefixes_of(trace).killed(end), ("first",)).steps[0]
             if step.how != "returned" or canonical((step.value or {})["value"]) != canonical(saved):
                 self._no_round_trip(saved, step)
                 return False

@@ -173,6 +173,31 @@ def test_a_value_that_never_comes_back_accuses_no_crash() -> None:
         check(dataclasses.replace(stores.DURABLE, values=[{"n": (1, 2)}, Crash("kill", 0)]))
 
 
+def save_and_say(lab: Lab, value: Any) -> None:
+    """Wrong: says that it has saved before it has."""
+    lab.ack(value)
+    stores.save_unsynced(lab.dir, value)
+
+
+def load_late(directory: Path) -> list[Any]:
+    """Wrong without any crash: never shows the last event."""
+    return stores.load_events(directory)[:-1]
+
+
+@pytest.mark.parametrize("values", [[[{"n": 1}], Crash("kill", 0)], [[{"n": 1}], Crash("kill", 0), [{"n": 2}]]])
+def test_a_log_that_never_shows_all_accuses_no_crash(values: list[Any]) -> None:
+    """The same of a list."""
+    with pytest.raises(Unmeasured, match="round-trip"):
+        check(Log(stores.append_repaired, load_late, values=values))
+
+
+def test_an_ack_inside_of_a_call_is_no_end_of_it() -> None:
+    """What comes back is asked after the call has returned."""
+    report = on(Store(save_and_say, lambda lab: stores.load(lab.dir), open=lambda lab: lab), [{}, Crash("power@6-4")])
+    assert [finding.kind for finding in report.findings] == ["lost"], str(report)
+    assert all(control.passed for control in report.controls)
+
+
 def test_a_save_that_fails_without_a_crash_is_misuse() -> None:
     """As in every check, and it names the call."""
     with pytest.raises(UsageError, match="on call 2 of save, before any crash"):
