@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from crashlab.kept_host import close_kept
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -71,6 +73,7 @@ def private_temporary_folder() -> Iterator[Path]:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
         yield folder
+        close_kept()  # else done when this process ends
     left = leftovers(folder)
     if left:
         text = "the tests left behind:\n  " + "\n  ".join(left) + f"\nlook in {folder}"

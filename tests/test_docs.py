@@ -45,6 +45,9 @@ def code(cells: list[str]) -> list[str]:
     return [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
 
 
+HISTORIES = re.findall(r"<!-- history: violation -->\n```python\n(.*?)```", README, re.DOTALL)
+
+
 def shown_by(what: str) -> list[str]:
     """The lines of output that the page quotes as shown by ``what``, without the space around them."""
     block = re.search(rf"<!-- shown by: {what} -->\n```text\n(.*?)```", README, re.DOTALL)
@@ -77,6 +80,21 @@ def test_the_code_of_the_first_page_ends_as_it_says(outcome: str, text: str, tmp
     named = re.search(r"`(kill@\d+)` is the name of that crash state", README)
     assert named, "the page names the crash state"
     assert f"[{named[1]}]" in shown
+
+
+@pytest.mark.parametrize("position", [0, 1], ids=["two power losses", "Hypothesis"])
+def test_the_histories_of_the_first_page_break_its_correct_save(position: int, tmp_path: Path) -> None:
+    """The save that passes is in a file of its own; the path is shown as the page quotes it, given or found."""
+    (tmp_path / "notes.py").write_text(RUNNABLE[1][1])
+    (tmp_path / "test_histories.py").write_text(HISTORIES[position])
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_histories.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=400)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "VIOLATION" in done.stdout
+    if position == 0:
+        assert [line for line in shown_by("the history above") if line not in done.stdout] == []
+    else:
+        assert "values=[{}, Crash(" in done.stdout
 
 
 def test_the_first_own_test_is_short() -> None:

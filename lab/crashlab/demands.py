@@ -10,6 +10,8 @@ from crashlab.subject import PROGRAMS
 from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from crashlab.crash.states import CrashState
     from crashlab.observation import Step
 
@@ -38,18 +40,44 @@ class Reference:
         return self.kind in PROGRAMS
 
     def calls(self, done: int) -> list[Any]:
-        """The values of the calls started among the first ``done`` ops."""
-        return [op.value for op in self.trace.ops[:done] if isinstance(op, t.Call)]
+        """The values of the calls started among the first ``done`` ops, see :func:`history`."""
+        return history(self.trace.ops[:done], log=self.kind == "Log")[0]
 
     def acked(self, done: int) -> int:
         """How many of these calls were acked: by returning, or earlier by the subject's own ``lab.ack``."""
-        acked, waiting = 0, False
-        for op in self.trace.ops[:done]:
-            if isinstance(op, t.Ack) and waiting:
-                acked += 1
-            if isinstance(op, (t.Call, t.Ack)):
-                waiting = isinstance(op, t.Call)
-        return acked
+        return history(self.trace.ops[:done], log=self.kind == "Log")[1]
+
+
+def history(ops: Iterable[t.Op], *, log: bool) -> tuple[list[Any], int]:
+    """The values of the calls in order, and how many of them were acked.
+
+    Where a run went on after a crash, its ``load`` says what became of the call that was in flight: it stays
+    where it was loaded, a batch of a ``log`` with those of its events that are there, and is gone otherwise.
+    What was loaded was promised to nobody, so that power may still take it. The next ack promises it: a
+    ``Store`` is never to go behind that, and a ``Log`` has it before the batch that was acked.
+    """
+    values: list[Any] = []
+    acked = loaded = 0
+    waiting = False
+    for op in ops:
+        if isinstance(op, t.Call) and op.name == t.LOAD:
+            values[acked:] = _left(values[:acked], values[acked:], op.value, log=log)
+            loaded = len(values) - acked
+        elif isinstance(op, t.Call):
+            values.append(op.value)
+        elif isinstance(op, t.Ack) and waiting:
+            acked, loaded = acked + loaded + 1, 0
+        if isinstance(op, (t.Call, t.Ack)):
+            waiting = isinstance(op, t.Call) and op.name != t.LOAD
+    return values, acked
+
+
+def _left(acked: list[Any], flying: list[Any], found: Any, *, log: bool) -> list[Any]:
+    """What was loaded beyond what was acked."""
+    if not log:
+        return [found] if canonical(found) in map(canonical, flying) else []
+    more = (found or [])[sum(map(len, acked)) :]
+    return [more] if more else []
 
 
 @dataclass(frozen=True, kw_only=True)

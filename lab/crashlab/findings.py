@@ -278,7 +278,7 @@ def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:
     """One op in words, without number and kind: ``checkpoint.tmp  182 bytes at 0``."""
     match op:
         case t.Call():
-            return f"{op.name}({shown(op.value)})"
+            return f"load() gave {shown(op.value)}" if op.name == t.LOAD else f"{op.name}({shown(op.value)})"
         case t.Write():
             return f"{place_path(op.path)}  {len(op.data):,} bytes at {op.offset:,}"
         case t.Truncate() | t.Allocate():

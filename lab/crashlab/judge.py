@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -200,7 +201,8 @@ class Judge:
         found = [canonical(event) for event in value["value"] or []]
         wanted = acked + flying
         if found == wanted[: len(found)] and len(found) >= len(acked):
-            if self._reference.atomic and len(found) not in (len(acked), len(wanted)):
+            whole_batches = accumulate((len(batch) for batch in batches[whole:]), initial=len(acked))
+            if self._reference.atomic and len(found) not in whole_batches:
                 summary = f"{len(found) - len(acked)} of {len(flying)} events of one atomic batch are there"
                 yield Problem(kind="torn", summary=summary, expected=("the batch whole, or none of it",))
             return

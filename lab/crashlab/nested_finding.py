@@ -36,7 +36,7 @@ _REPEATABLE = (
     "Let each step of recovery be one that may be done again: keep the old state until the new one is complete,",
     "in a temporary file that is synced and then renamed over it.",
 )
-_TWO_NAMES = Explanation(
+TWO_NAMES = Explanation(
     "After the power loss both names of a rename are there, for one and the same file: recovery opened its old "
     "temporary file {path} anew, and so emptied the good one.",
     (
@@ -176,8 +176,8 @@ def _profiles(crashes: list[CrashState], losses: Losses | None) -> tuple[str, ..
 
 def _why(judgement: Judgement, doing: int | None) -> tuple[str, tuple[str, ...]]:
     kind = judgement.kind
-    if path := _written_through(judgement.state):
-        return _TWO_NAMES.why.format(path=path), _TWO_NAMES.advice
+    if path := written_through(judgement.state):
+        return TWO_NAMES.why.format(path=path), TWO_NAMES.advice
     if kind == "duplicate-effect":
         return _duplicate(doing)
     if kind in _WHY:
@@ -192,7 +192,7 @@ def _why(judgement: Judgement, doing: int | None) -> tuple[str, tuple[str, ...]]
     return _AGAIN, _REPEATABLE
 
 
-def _written_through(state: CrashState) -> str:
+def written_through(state: CrashState) -> str:
     """A name through which a recovery changed a file that the crash before had left under another name too."""
     for crash in crashes_of(state)[1:]:
         recovery = crash.within

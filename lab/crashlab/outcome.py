@@ -38,6 +38,7 @@ class Outcome:
     counts: list[model.FaultCount] = field(default_factory=list)
     matrix: tuple[model.MatrixRow, ...] = ()
     found: Sequence[tuple[model.Finding, CrashState]] = ()
+    path: tuple[str, ...] = ()
 
     def report(  # noqa: PLR0913 - what the report is made of, each once
         self,
@@ -45,24 +46,22 @@ class Outcome:
         host: Host,
         asked: Asked,
         subject: model.SubjectInfo,
-        folder: RunFolder,
+        folder: RunFolder | None,
         *,
         seconds: float,
     ) -> model.Report:
-        """The report, kept in ``folder`` with the trace and all that a replay needs."""
+        """The report, kept in ``folder``, if there is one, with the trace and all that a replay needs."""
         reasons = (*recorded.unmeasured, *self.unmeasured)
         verdict: model.Verdict = "violation" if self.found else "unmeasured" if reasons else "consistent"
         # Where the trace itself is not to be believed, what was found on it is no violation.
         if any(reason.code in FALSE_TRACE for reason in reasons):
             verdict = "unmeasured"
-        folder.save_trace(recorded.reference.trace)
-        folder.save_extra("reference.json", _stored(recorded, host))
-        if recoveries := _recoveries(state for _, state in self.found):
-            folder.save_extra("recoveries.json", recoveries)
+        if folder is not None:
+            self._store(recorded, host, folder)
         report = model.Report(
             verdict=verdict,
             subject=subject,
-            settings=asked.shown(recovery=_way(host), recorder=recorded.recorder),
+            settings=dataclasses.replace(asked.shown(recovery=_way(host), recorder=recorded.recorder), path=self.path),
             versions=versions(),
             trace=_trace_info(recorded.reference.trace),
             faults=tuple(self.counts),
@@ -74,11 +73,18 @@ class Outcome:
             notes=(*recorded.notes, *self.notes, *(context.current.notes() if verdict != "consistent" else ())),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             seconds=round(seconds, 3),
-            run=str(folder.path),
+            run="" if folder is None else str(folder.path),
         )
         report = _with_accepted_apart(report, asked)
-        folder.finish(report)
+        if folder is not None:
+            folder.finish(report)
         return report
+
+    def _store(self, recorded: Recorded, host: Host, folder: RunFolder) -> None:
+        folder.save_trace(recorded.reference.trace)
+        folder.save_extra("reference.json", _stored(recorded, host))
+        if recoveries := _recoveries(state for _, state in self.found):
+            folder.save_extra("recoveries.json", recoveries)
 
 
 def _with_accepted_apart(report: model.Report, asked: Asked) -> model.Report:
@@ -89,9 +95,12 @@ def _way(host: Host) -> str:
     return "command" if host.description["kind"] == Commands.kind else host.mode
 
 
-def _saved(folder: RunFolder, finding: model.Finding, state: CrashState) -> model.Finding:
+def _saved(folder: RunFolder | None, finding: model.Finding, state: CrashState) -> model.Finding:
+    if folder is None:
+        return dataclasses.replace(finding, replay="")
     # Always by name: the latest run may soon be another subject's, and then the same id means another state.
-    finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")
+    if finding.replay:
+        finding = dataclasses.replace(finding, replay=f"{finding.replay} --run {folder.path}")
     directory = folder.save_finding(finding, state.tree, stdout=finding.observed.stdout, stderr=finding.observed.stderr)
     return dataclasses.replace(finding, directory=directory)
 

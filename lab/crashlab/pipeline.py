@@ -29,6 +29,7 @@ from crashlab.report import model
 from crashlab.report.folder import RunFolder
 from crashlab.rounds import Round
 from crashlab.settings import Asked, Options, resolve
+from crashlab.subject import Crash, Log, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,11 +71,26 @@ def explore(
     unmeasured result is in the report.
     """
     asked = resolve(**options)
+    if isinstance(subject, (Store, Log)) and any(isinstance(each, Crash) for each in subject.values or ()):
+        from crashlab.path_check import explore_path  # noqa: PLC0415 - few checks follow one path
+
+        report = explore_path(subject, asked, subject.name or context.running_test() or subject.kind.lower())
+        return _told(report, asked) if report.run else report  # of hundreds of examples only what is kept is told
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
         name = _name(subject, host)
         if asked.baseline is not None:
             asked = dataclasses.replace(asked, budget=asked.baseline.budget(asked.budget, name))
-        report = _Exploration(host, asked, name, progress or (lambda *_: None)).run()
+        if host.description["path"]:
+            from crashlab.path_check import explore_named  # noqa: PLC0415 - few checks follow one path
+
+            report = explore_named(host, asked, name)
+        else:
+            report = _Exploration(host, asked, name, progress or (lambda *_: None)).run()
+    return _told(report, asked)
+
+
+def _told(report: model.Report, asked: Asked) -> model.Report:
+    """The report, kept where findings are to be accepted, and told to the test that runs."""
     if asked.baseline is not None and asked.baseline.accept:
         asked.baseline.keep(report)
     context.told(report)
@@ -98,6 +114,10 @@ def check(
     except UsageError as error:  # it says all there is to say: where in the lab it was noticed helps nobody
         raise error.with_traceback(None) from None
     if report.verdict == "violation":
+        if report.findings[0].program:
+            from crashlab.path_check import violation_of  # noqa: PLC0415 - few checks follow one path
+
+            raise violation_of(report)
         from crashlab.report.message import message  # noqa: PLC0415 - rich is imported only when something is drawn
 
         raise Violation(message(report), kind=report.findings[0].kind, report=report)

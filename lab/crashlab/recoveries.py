@@ -55,6 +55,7 @@ class Recoveries:
         self._profiles, self._stored = profiles, stored or {}
         self.unmeasured: list[UnmeasuredReason] = []
         self.recorded = 0
+        self.latest: RawRecording | None = None
 
     def recovery(self, outer: CrashState) -> Recovery:
         """The recovery from ``outer``, and what crashes of it leave."""
@@ -86,7 +87,7 @@ class Recoveries:
 
     def _record(self, outer: CrashState) -> tuple[Tree, tuple[t.Op, ...]]:
         recording = self._host.record(recovery=self.request(outer), timeout_s=self.limit_s)
-        self.recorded += 1
+        self.recorded, self.latest = self.recorded + 1, recording
         trace = t.Trace(root=recording.root, base=recording.base, ops=recording.ops)
         self._look_at(outer, recording, replay_proof(trace, recording.last, self._reference.rebuilt))
         return recording.base, recording.ops

@@ -106,7 +106,7 @@ def _without_strace(host: Host, inside: Recorded | None, error: ToolMissing) -> 
 
 def _twice(host: Host, *, traced: bool) -> Recorded:
     description = host.description
-    first = _recorded(host, traced=traced)
+    first = recorded(host, traced=traced)
     whole = t.Trace(root=first.root, base=first.base, ops=first.ops, threads=first.threads)
     trace = replace(whole, ops=_up_to(first.ops, description["stop_after_acks"]))
     reference = Reference(
@@ -118,16 +118,10 @@ def _twice(host: Host, *, traced: bool) -> Recorded:
         atomic=description["atomic"],
         rebuilt=tuple(description["rebuilt"]),
     )
-    reasons = [*_unfit(first, description), *_outside(first)]
-    differing = replay_proof(whole, first.last, description["rebuilt"])
-    controls = [Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))]
-    hidden = tuple(text for text in first.unseen if not text.startswith(CHILD_STARTED))
-    if differing:
-        reasons.append(_unseen(differing, first.unseen, traced=traced))
-    elif hidden:  # the ends agree, but a crash in between may show what no op explains
-        reasons.append(_unseen(hidden, (), traced=traced))
+    reasons, proof = fitness(first, whole, description, traced=traced)
+    controls = [proof]
     if not any(reason.code == "empty-trace" for reason in reasons):
-        difference = _difference(first, _recorded(host, traced=traced))
+        difference = _difference(first, recorded(host, traced=traced))
         controls.append(Control(control="runs-agree", passed=not difference, detail=difference))
         if difference:
             reasons.append(_runs_differ(difference))
@@ -141,6 +135,20 @@ def _twice(host: Host, *, traced: bool) -> Recorded:
         recorder="strace" if traced else "python",
         raw=first,
     )
+
+
+def fitness(
+    first: RawRecording, whole: t.Trace, description: dict[str, Any], *, traced: bool
+) -> tuple[list[UnmeasuredReason], Control]:
+    """What makes one recording unfit to judge by, and the replay proof. ``whole`` is its trace."""
+    reasons = [*_unfit(first, description), *_outside(first)]
+    differing = replay_proof(whole, first.last, description["rebuilt"])
+    hidden = tuple(text for text in first.unseen if not text.startswith(CHILD_STARTED))
+    if differing:
+        reasons.append(_unseen(differing, first.unseen, traced=traced))
+    elif hidden:  # the ends agree, but a crash in between may show what no op explains
+        reasons.append(_unseen(hidden, (), traced=traced))
+    return reasons, Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))
 
 
 def _up_to(ops: tuple[t.Op, ...], acks: int | None) -> tuple[t.Op, ...]:
@@ -159,18 +167,9 @@ def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
     reference, controls, reasons = recorded.reference, list(recorded.controls), list(recorded.unmeasured)
     if reference.program:
         return recorded
-    nothing: dict[str, Any] = (
-        {"value": (empty.value or {})["value"]}
-        if empty.how == "returned"
-        else {"error": empty.error.split(":")[0], "text": empty.error}
-    )
-    usable = empty.how in ("returned", "raised") or empty.error.startswith("SystemExit")
-    detail = f"load() on an empty directory {empty.how}: {shown(nothing)}"
-    controls.append(Control(control="empty-load", passed=usable, detail=detail))
-    if not usable:
-        text = f"load() on an empty directory {empty.how}: {empty.error or 'no answer'}"
-        advice = "Let load return None, an empty value, or raise, where nothing was saved yet."
-        reasons.append(UnmeasuredReason(code="checker-failed", detail=text, next=advice))
+    nothing, control, unusable = nothing_there(empty)
+    controls.append(control)
+    reasons += unusable
     saved = _saved(reference)
     came_back = last.how == "returned" and canonical((last.value or {})["value"]) == canonical(saved)
     found = shown((last.value or {}).get("value")) if last.how == "returned" else last.error or last.how
@@ -190,6 +189,23 @@ def learn_nothing(recorded: Recorded, empty: Step, last: Step) -> Recorded:
     )
 
 
+def nothing_there(empty: Step) -> tuple[dict[str, Any], Control, list[UnmeasuredReason]]:
+    """What ``load`` gives on an empty directory, as a reference has it; the control; why it is of no use, if so."""
+    nothing: dict[str, Any] = (
+        {"value": (empty.value or {})["value"]}
+        if empty.how == "returned"
+        else {"error": empty.error.split(":")[0], "text": empty.error}
+    )
+    usable = empty.how in ("returned", "raised") or empty.error.startswith("SystemExit")
+    detail = f"load() on an empty directory {empty.how}: {shown(nothing)}"
+    control = Control(control="empty-load", passed=usable, detail=detail)
+    if usable:
+        return nothing, control, []
+    text = f"load() on an empty directory {empty.how}: {empty.error or 'no answer'}"
+    advice = "Let load return None, an empty value, or raise, where nothing was saved yet."
+    return nothing, control, [UnmeasuredReason(code="checker-failed", detail=text, next=advice)]
+
+
 def _saved(reference: Reference) -> Any:
     calls = reference.calls(len(reference.trace.ops))
     if reference.kind == "Log":
@@ -197,20 +213,20 @@ def _saved(reference: Reference) -> Any:
     return calls[-1] if calls else None
 
 
-def _recorded(host: Host, *, traced: bool) -> RawRecording:
-    """One run that ended as it should. Raises UsageError where it did not."""
+def recorded(host: Host, *, traced: bool, recovery: dict[str, Any] | None = None) -> RawRecording:
+    """One run that ended as it should, or one step instead as ``recovery`` has it. Raises UsageError otherwise."""
     description = host.description
     limit_s = description["timeout_s"] * RECORDED_RUN_FACTOR
     if traced and host.traced is None:
         host.traced = {}
-    recording = host.record(timeout_s=limit_s)
+    recording = host.record(timeout_s=limit_s, recovery=recovery)
     if recording.mapped or recording.late or (traced and _ended_inside(recording, description)):
-        recording = _held(host, limit_s)
+        recording = _held(host, limit_s, recovery)
     stopped = description["stop_after_acks"] is not None and recording.how == "signal"
     if recording.how == "hang":
         return recording
     if recording.how != "returned" and not stopped:
-        raise UsageError(_failed(recording, description["kind"]))
+        raise UsageError(failed(recording, description["kind"]))
     value = recording.value or {}
     if "usage" in value:
         raise UsageError(value["usage"])
@@ -223,7 +239,7 @@ def _recorded(host: Host, *, traced: bool) -> RawRecording:
     return recording
 
 
-def _held(host: Host, limit_s: float) -> RawRecording:
+def _held(host: Host, limit_s: float, recovery: dict[str, Any] | None) -> RawRecording:
     """The run once more, every call held for a while at its entry.
 
     What was stored into mapped files is looked at meanwhile; and a program that is ended at an ack stands there.
@@ -231,7 +247,7 @@ def _held(host: Host, limit_s: float) -> RawRecording:
     hold_us = HOLD_US
     while True:
         host.traced = {"hold_us": hold_us}
-        recording = host.record(timeout_s=limit_s)
+        recording = host.record(timeout_s=limit_s, recovery=recovery)
         unfit = recording.late or _ended_inside(recording, host.description)
         if not unfit or hold_us >= LONGEST_HOLD_US:
             return recording
@@ -265,7 +281,8 @@ def _check_limits(description: dict[str, Any]) -> None:
 _OURS = "UsageError: "
 
 
-def _failed(recording: RawRecording, kind: str) -> str:
+def failed(recording: RawRecording, kind: str) -> str:
+    """Why an uncrashed run is none, in words."""
     what = {"Store": "save", "Log": "append"}.get(kind, "run")
     places = [line.strip() for line in recording.traceback.splitlines() if line.startswith('  File "')]
     own = [place for place in places if os.path.dirname(__file__) not in place] or places  # no frames of the recorder

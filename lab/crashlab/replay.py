@@ -29,6 +29,7 @@ from crashlab.judge import Judge
 from crashlab.nested_honesty import NestedHonesty
 from crashlab.observation import readable
 from crashlab.outcome import versions
+from crashlab.paths import InDoubt, on_path
 from crashlab.recover.host import Host
 from crashlab.recoveries import Recoveries
 from crashlab.report import model
@@ -69,15 +70,19 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
         if into is not None:
             directory.write(state.tree, into)
         asked = request(state, reference, timeout_s=float(host.description["timeout_s"]))
+        judged, on_a_path = state, run.has("path.json")
+        if on_a_path:  # the values were not the subject's own
+            asked["steps"] = [{**step, **run.extra("path.json")} for step in asked["steps"]]
+            judged, reference = on_path(state, reference)
         twins = _twins(host, reference, state)
         answer = readable(next(iter(host.recover(iter([asked])))), trace.root)
     lossy = "power" in state_id
     losses = Losses(trace, parse_profiles(profile), rebuilt=rebuilt) if lossy else None
-    honesty = (NestedHonesty if later else Honesty)(trace, kill_states(trace), losses)
+    honesty = InDoubt() if on_a_path else (NestedHonesty if later else Honesty)(trace, kill_states(trace), losses)
     said = twins.said if twins else None
-    judgement = Judge(reference, _policy(earlier, state), honesty, said=said).judge(state, answer)
+    judgement = Judge(reference, _policy(earlier, state), honesty, said=said).judge(judged, answer)
     findings = Findings(Places(trace), losses)
-    findings.add(judgement, answer)
+    findings.add(replace(judgement, state=state), answer)
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
 
 

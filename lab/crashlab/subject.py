@@ -13,6 +13,7 @@ in fresh processes, so they travel by import path where they have one, else by c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -37,6 +38,36 @@ DEFAULT_BATCHES: tuple[list[Any], ...] = (
 """What a Log appends unless told otherwise: one small event, a large one, three at once, one."""
 
 
+_CRASH = re.compile(r"kill|power|(.+/)?(kill@\d+(\+\d+)?|power@\d+(-[^/]+)?)")
+
+
+@dataclass(frozen=True, repr=False)
+class Crash:
+    """A crash between two values of a ``Store`` or ``Log``; what follows goes on from what it left.
+
+    ``at`` is ``"kill"`` or ``"power"``: of the states that this fault may leave so far, ``pick`` chooses one,
+    modulo their number. 0 is the latest; of a power loss the latest that lost something, and the least there.
+    Or ``at`` is the id of a state, which is repeated exactly. Raises UsageError for anything else.
+
+    >>> Crash("power"), Crash("power@5-3")
+    (Crash('power', 0), Crash('power@5-3'))
+    """
+
+    at: str
+    pick: int = 0
+
+    def __post_init__(self) -> None:
+        if _CRASH.fullmatch(str(self.at)) is None:
+            text = f"Crash({self.at!r}): expected 'kill', 'power', or the id of a state such as 'power@5-3'"
+            raise UsageError(text)
+        if type(self.pick) is not int or self.pick < 0:
+            text = f"Crash({self.at!r}, {self.pick!r}): pick is a whole number from 0 on"
+            raise UsageError(text)
+
+    def __repr__(self) -> str:
+        return f"Crash({self.at!r})" if "@" in self.at else f"Crash({self.at!r}, {self.pick})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Common:
     """Fields that every kind of subject has."""
@@ -56,7 +87,8 @@ class Store(_Common):
 
     ``save(handle, value)`` and ``load(handle)`` get what ``open(lab)`` returned, or ``lab.dir``, a
     :class:`pathlib.Path`, without ``open``. What ``load`` gives on an empty directory counts as
-    "nothing there". ``values`` default to :data:`DEFAULT_VALUES`.
+    "nothing there". ``values`` default to :data:`DEFAULT_VALUES`; with a :class:`Crash` among them one path is
+    followed, through just these crashes.
 
     >>> import json
     >>> Store(
@@ -70,7 +102,7 @@ class Store(_Common):
     load: Callable[[Any], Any]
     open: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     close: Callable[[Any], Any] | None = field(default=None, kw_only=True)
-    values: Sequence[Any] | None = field(default=None, kw_only=True)
+    values: Sequence[Any | Crash] | None = field(default=None, kw_only=True)
 
     kind = "Store"
 
@@ -81,14 +113,15 @@ class Log(_Common):
 
     ``append(handle, events)`` and ``load(handle)`` get a handle as for :class:`Store`. ``key`` gives
     an event's idempotency key, or None where it has none; ``atomic`` demands that a batch is stored
-    whole or not at all. ``values`` are batches and default to :data:`DEFAULT_BATCHES`.
+    whole or not at all. ``values`` are batches and default to :data:`DEFAULT_BATCHES`; a :class:`Crash` may stand
+    among them.
     """
 
     append: Callable[[Any, list[Any]], Any]
     load: Callable[[Any], list[Any]]
     open: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     close: Callable[[Any], Any] | None = field(default=None, kw_only=True)
-    values: Sequence[list[Any]] | None = field(default=None, kw_only=True)
+    values: Sequence[list[Any] | Crash] | None = field(default=None, kw_only=True)
     key: Callable[[Any], Hashable] | None = field(default=None, kw_only=True)
     atomic: bool = field(default=False, kw_only=True)
 

@@ -257,6 +257,9 @@ class Refused(Op):
     path: str = ""
 
 
+LOAD = "load"
+"""Name of the call by which a run begins that goes on after a crash; its value is what was loaded."""
+
 EVENTS = (Call, Effect, Unknown, Ack, SavePoint, Refused)
 BARRIERS = (Fsync, Sync)
 

@@ -4,13 +4,15 @@ Both return JSON objects, so that nothing but JSON leaves a subject's process. V
 the tagged form of :mod:`crashlab.values`, after the subject's own ``view``.
 
 The recorded run of a ``Store`` or ``Log`` is open, one call per value, close; each call is an event
-before it and an ack after it. The recovery has steps, each in a fresh process on what the step
+before it and an ack after it. After a crash such a run may go on: open, load, then the calls (:func:`run_on`).
+The recovery has steps, each in a fresh process on what the step
 before left: ``first`` (recover), ``second`` (recover again: the same result; then take one more
 value) and ``third`` (that value must be there).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import signal
@@ -21,7 +23,7 @@ from crashlab import directory
 from crashlab import trace as t
 from crashlab.errors import UsageError, Violation
 from crashlab.kinds import KINDS
-from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Commands, Log, Store, Subject
+from crashlab.subject import DEFAULT_BATCHES, DEFAULT_VALUES, AnySubject, Commands, Crash, Log, Store, Subject
 from crashlab.tree import describe as describe_node
 from crashlab.values import canonical, encode
 
@@ -75,7 +77,15 @@ def describe(subject: AnySubject) -> dict[str, Any]:
         "stop_after_acks": subject.stop_after_acks,
         "atomic": isinstance(subject, Log) and subject.atomic,
         "has_check": isinstance(subject, (Subject, Commands)) and subject.check is not None,
+        "path": _path(subject),
     }
+
+
+def _path(subject: AnySubject) -> list[dict[str, Any] | None]:
+    """The crashes among the values, None for each value between; empty where there is no crash."""
+    values = [] if isinstance(subject, (Subject, Commands)) or subject.values is None else subject.values
+    told = [dataclasses.asdict(each) if isinstance(each, Crash) else None for each in values]
+    return told if any(told) else []
 
 
 def _source(subject: AnySubject) -> str:
@@ -98,14 +108,53 @@ def record(subject: Store | Log | Subject, lab: Lab, sink: Sink) -> dict[str, An
             form = end_form(subject, lab, end)
             return {"end": form, **checked(call, subject, lab, end, expected=form)}
         handle = open_handle(call, subject, lab)
-        for value in values_of(subject):
-            write, name = (subject.save, "save") if isinstance(subject, Store) else (subject.append, "append")
-            form = value_form(subject, value)
-            sink(t.Call, name=name, value=form)
-            call(write, handle, value)
-            sink(t.Ack, value=form)
+        _write_values(call, subject, handle, sink)
         close_handle(call, subject, handle)
         return {"end": None}
+
+
+def _write_values(call: Calls, subject: Store | Log, handle: Any, sink: Sink) -> None:
+    """Save or append all values, each call told before and acked after."""
+    for value in values_of(subject):
+        write, name = (subject.save, "save") if isinstance(subject, Store) else (subject.append, "append")
+        form = value_form(subject, value)
+        sink(t.Call, name=name, value=form)
+        call(write, handle, value)
+        sink(t.Ack, value=form)
+
+
+RUN, GO_ON = "run", "go on"
+"""Steps that run the workload: from the beginning, or on what a crash left."""
+
+
+def run_on(subject: Store | Log, lab: Lab, sink: Sink, step: dict[str, Any]) -> dict[str, Any]:
+    """The workload with the values of ``step``, as a step: from the beginning, or as a program after a crash.
+
+    That one loads first, which is told as a call of ``load`` with what came of it, and has no ack.
+    """
+    subject = _with_values(subject, step)
+    if step["step"] == RUN:
+        return record(subject, lab, sink)
+    with Calls() as call:
+        handle = open_handle(call, subject, lab)
+        loaded = _load(call, subject, handle, step.get("nothing"))
+        sink(t.Call, name=t.LOAD, value=loaded["value"])
+        _write_values(call, subject, handle, sink)
+        close_handle(call, subject, handle)
+        return {"end": None}
+
+
+def _with_values(subject: Store | Log, step: dict[str, Any]) -> Store | Log:
+    """The subject with the values that a step brings along, or that it chooses among the subject's own."""
+    if "values" in step:
+        import base64  # noqa: PLC0415 - few steps bring values, and every process would carry it
+        import pickle  # noqa: PLC0415 - as above
+
+        values = pickle.loads(base64.b64decode(step["values"]))  # noqa: S301 - the user's own, on the way to their code
+        return dataclasses.replace(subject, values=values)
+    if "chosen" in step:
+        return dataclasses.replace(subject, values=[values_of(subject)[number] for number in step["chosen"]])
+    return subject
 
 
 def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +177,7 @@ def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, An
         if isinstance(subject, Subject):
             resumed = _resume(call, subject, lab)
             return resumed | place | ({"again": _resume_again(call, subject, lab)} if step.get("again") else {})
+        subject = _with_values(subject, step)
         handle = open_handle(call, subject, lab)
         result = _load(call, subject, handle, step.get("nothing"))
         if step["step"] == "second":
@@ -209,6 +259,8 @@ def _load(call: Calls, subject: Store | Log, handle: Any, nothing: str | None) -
 def _one_more(call: Calls, subject: Store | Log, handle: Any, loaded: dict[str, Any]) -> dict[str, Any] | None:
     """Take one more value, as the resumed program would: finds glued tails and leftover locks."""
     values = values_of(subject)
+    if not values:
+        return None
     try:
         if isinstance(subject, Store):
             now = canonical(loaded["value"])

@@ -6,7 +6,8 @@ a state is found out for the few that are shown, by :meth:`Losses.possible`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from crashlab.crash import recipes
 from crashlab.crash.marks import Mark, implied, marks_of
@@ -17,11 +18,20 @@ from crashlab.errors import UsageError
 from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from crashlab import trace as t
     from crashlab.crash.profiles import Profile
     from crashlab.tree import Tree
+
+
+class Named(NamedTuple):
+    """One state of a power loss that is not made yet; ``digest`` tells it from the others of its trace."""
+
+    id: str
+    done: int
+    digest: int
+    make: Callable[[], CrashState]
 
 
 class Losses:
@@ -94,6 +104,16 @@ class Losses:
                         seen.add(recipe.digest)
                         spelled = loss is not self._losses[0]
                         yield self._state(loss, recipe, recipes.id_of(loss, recipe, spelled=spelled))
+
+    def at(self, done: int) -> Iterator[Named]:
+        """Each state of the moment after ``done`` ops, one of :attr:`dones`, within the bound; none is made yet."""
+        seen: set[int] = set()
+        for loss in self._losses:
+            for recipe in loss.at(done):
+                if recipe.digest not in seen:
+                    seen.add(recipe.digest)
+                    name = recipes.id_of(loss, recipe, spelled=loss is not self._losses[0])
+                    yield Named(name, done, recipe.digest, partial(self._state, loss, recipe, name))
 
     @property
     def counts(self) -> Counts:

@@ -122,6 +122,16 @@ class PowerLoss:
         for cut in self.cuts_at(moment):
             yield from self._new(set(), cut, self.outside(done), _ends(cut))
 
+    def at(self, done: int) -> Iterator[Recipe]:
+        """Each state of the moment after ``done`` ops, within the bound; the ends of each cut first."""
+        moment, seen = self.moments[done], set[int]()
+        numbers, core = self._numbers(moment)
+        cuts = list(self.cuts.at(moment, numbers))
+        for cut in cuts:
+            yield from self._new(seen, cut, self.outside(done), _ends(cut))
+        for cut in cuts:
+            yield from self._all(seen, cut, self.outside(done), core)
+
     def moment(self, done: int) -> Moment:
         """The moment after ``done`` ops, whether or not states are enumerated there."""
         return self.moments.get(done) or moment_after(self.trace, done)

@@ -32,7 +32,7 @@ from crashlab import workload
 from crashlab.lab import Lab
 from crashlab.live.kill import KillGate
 from crashlab.recover import travel, wire
-from crashlab.subject import Commands
+from crashlab.subject import Commands, Log, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -217,6 +217,9 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
 
 def _ran(prepared: Prepared, job: Job, lab: Lab, sink: Sink) -> dict[str, Any]:
     """The recorded run, or the step of the recovery that is recorded."""
+    if job.step is not None and job.step["step"] in (workload.RUN, workload.GO_ON):
+        assert isinstance(prepared.subject, (Store, Log)), "only these have values, and so crashes between them"
+        return workload.run_on(prepared.subject, lab, sink, job.step)
     if job.step is not None:
         return workload.recover(prepared.subject, lab, job.step)
     assert not isinstance(prepared.subject, Commands), "a command is watched from outside"

@@ -44,6 +44,10 @@ def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     about = [origin, SHAPES.get(subject.kind, subject.kind), finding.contract, finding.place]
     page.line("  ", ("   ".join(part for part in about if part), "dim"))
     page.blank()
+    if finding.program:
+        for line in finding.program:
+            page.line("    ", (page.safe(line), "strong"))
+        page.blank()
     _draw_ops(page, finding)
     _draw_disk(page, finding)
     _draw_recovery(page, finding, subject)

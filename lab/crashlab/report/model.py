@@ -79,7 +79,7 @@ class SubjectInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What was asked for."""
+    """What was asked for. ``path``: the ids of the crashes of one path, where the values held crashes."""
 
     faults: tuple[str, ...]
     profile: tuple[str, ...] = ()
@@ -89,6 +89,7 @@ class Settings:
     seed: int = 0
     recorder: str = "python"
     recovery: str = "isolated"
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +237,8 @@ class Finding:
     state ids with the same kind and place group; ``fault_line`` is what stands between the ops and
     the rest (``killed``, ``killed inside op 6``); ``changes`` is what the crash took from the files that
     the program saw, up to a limit. Where the recovery crashed too, ``crashes`` are the
-    earlier crashes, one after the ops of each run.
+    earlier crashes, one after the ops of each run. Where one path was followed, ``program`` is that path in
+    lines that a person could type.
     """
 
     id: str
@@ -250,6 +252,7 @@ class Finding:
     ops: tuple[OpLine, ...] = ()
     fault_line: str = ""
     crashes: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
     disk: tuple[DiskLine, ...] = ()
     changes: tuple[FileChange, ...] = ()
     observed: Observed = field(default_factory=lambda: Observed(how="returned"))

@@ -75,9 +75,11 @@ def _draw(page: Page, report: Report) -> None:
 
 
 def _draw_pass(page: Page, report: Report) -> None:
-    claim = (
-        "consistent in the one state that was tried" if is_one_state(report) else "consistent within the stated bound"
-    )
+    claim = "consistent within the stated bound"
+    if report.settings.path:
+        claim = "consistent on the one path that was followed"
+    elif is_one_state(report):
+        claim = "consistent in the one state that was tried"
     if report.accepted:
         claim = f"otherwise {claim}"
     text = f"{report.subject.name}: {claim}"
@@ -197,6 +199,8 @@ def _draw_end(page: Page, report: Report) -> None:
 
 def bound_words(report: Report) -> str:
     """The stated bound in words: what was tried whole, and how much was sampled beyond it."""
+    if report.settings.path:
+        return f"one path, {' then '.join(report.settings.path)}; nothing is claimed of other states"
     if is_one_state(report):
         return "one state; nothing is claimed of the others"
     budget = report.settings.budget
