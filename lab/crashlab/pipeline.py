@@ -80,13 +80,15 @@ def explore(
         name = _name(subject, host)
         if asked.baseline is not None:
             asked = dataclasses.replace(asked, budget=asked.baseline.budget(asked.budget, name))
-        if host.description["path"]:
-            from crashlab.path_check import explore_named  # noqa: PLC0415 - few checks follow one path
+        return _told(_explored(host, asked, name, progress or (lambda *_: None)), asked)
 
-            report = explore_named(host, asked, name)
-        else:
-            report = _Exploration(host, asked, name, progress or (lambda *_: None)).run()
-    return _told(report, asked)
+
+def _explored(host: Host, asked: Asked, name: str, progress: Callable[[str, int, int], None]) -> model.Report:
+    if host.description["path"]:
+        from crashlab.path_check import explore_named  # noqa: PLC0415 - few checks follow one path
+
+        return explore_named(host, asked, name)
+    return _Exploration(host, asked, name, progress).run()
 
 
 def _told(report: model.Report, asked: Asked) -> model.Report:
