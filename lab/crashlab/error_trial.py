@@ -22,14 +22,17 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
+from crashlab.error_choice import Choice, choose
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
 from crashlab.error_outside import missing, possible
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
+from crashlab.error_runs import live_runs
 from crashlab.errors import UsageError
 from crashlab.honesty import identity
 from crashlab.judge import Judge
-from crashlab.observation import readable, readable_run
+from crashlab.live.errors import ONCE
+from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from crashlab.demands import Reference
+    from crashlab.error_points import Asking
     from crashlab.faults import FaultRequest
     from crashlab.judge import Judgement
     from crashlab.observation import Answer, RawRecording
@@ -79,7 +83,8 @@ class ErrorTrial:
         self._seen: set[str] = set()
         self._alone: set[tuple[int, str]] = set()
         self._verdicts: Counter[str] = Counter()
-        self._runs = self._states = 0
+        self._runs = self._sampled = self._states = 0
+        self._cut_short = False
         self._first: tuple[int, float] | None = None
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
@@ -92,18 +97,13 @@ class ErrorTrial:
             self.unmeasured.append(reason)
             return
         chosen = self._points(only)
-        for position in range(0, len(chosen), RUNS_AT_A_TIME):
-            met: list[_Met] = []
-            for number, point in enumerate(chosen[position : position + RUNS_AT_A_TIME], position):
-                if self._is_used_up(number, len(chosen)):
-                    break
-                if (point.n, point.variant) in self._alone:
-                    continue  # the lasting error struck one call only: the single one is the same run
-                progress(number, len(chosen))
-                met += [each for each in self._moments(point) if asking is None or _wanted(each.state, asking.loss)]
-            yield from self._recovered(met)
-            if self.unmeasured and self.unmeasured[-1].code == "bound":
-                return
+        yield from self._tried(chosen.bound, progress, asking)
+        if self._cut_short:
+            return
+        before = self._runs
+        yield from self._tried(chosen.sampled, progress, asking, beyond=True)
+        self._sampled = self._runs - before
+        self.notes += chosen.told(self._sampled)
         if self._asks_reads(only):
             reads = ReadTrial(self._host, self._asked, self._reference)
             for judgement, answer in reads.judge():
@@ -115,15 +115,57 @@ class ErrorTrial:
         if not self._runs and not self.unmeasured:
             self._doubt("checker-failed", "no op of this run can give the errors asked for.", "Ask for other variants.")
 
-    def _points(self, only: str | None) -> list[ErrorPoint]:
+    def _tried(
+        self,
+        points: Sequence[ErrorPoint],
+        progress: Callable[[int, int], None],
+        asking: Asking | None,
+        *,
+        beyond: bool = False,
+    ) -> Iterator[tuple[Judgement, Answer]]:
+        """Run under these errors and recover what each left; those ``beyond`` the bound may stay untried."""
+        for position in range(0, len(points), RUNS_AT_A_TIME):
+            met: list[_Met] = []
+            some = points[position : position + RUNS_AT_A_TIME]
+            # The lasting errors first: where one struck a single call only, the single error is the same run.
+            for single in (False, True):
+                alike = [point for point in some if (point.mode == ONCE) == single]
+                left = self._left(alike, position, len(points), progress, beyond=beyond)
+                limit_s = self._timeout_s * RECORDED_RUN_FACTOR
+                for point, live in live_runs(self._host, left, expected=self._reference.end, timeout_s=limit_s):
+                    moments = self._moments(point, live)
+                    met += [each for each in moments if asking is None or _wanted(each.state, asking.loss)]
+            yield from self._recovered(met)
+            if self._cut_short:
+                return
+
+    def _left(
+        self,
+        points: Sequence[ErrorPoint],
+        position: int,
+        total: int,
+        progress: Callable[[int, int], None],
+        *,
+        beyond: bool,
+    ) -> Iterator[ErrorPoint]:
+        """Those of ``points`` that no other error stands for, as long as the budget lasts."""
+        for number, point in enumerate(points, position):
+            self._cut_short = self._cut_short or self._is_used_up(number, total, beyond=beyond)
+            if self._cut_short:
+                return
+            if (point.n, point.variant) not in self._alone:
+                progress(number, total)
+                yield point
+
+    def _points(self, only: str | None) -> Choice:
         trace = self._reference.trace
         if only is None and self._outside:
             kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, self._origins)
-            return kept
+            return choose(kept, trace, self._origins, self._asked)
         if only is None:
-            return list(points(trace, self._fault.variants))
+            return Choice(list(points(trace, self._fault.variants)))
         asking = parse(only)
-        return [] if asking.is_read else [point_of(trace, asking, only)]
+        return Choice([] if asking.is_read else [point_of(trace, asking, only)])
 
     @property
     def _outside(self) -> bool:
@@ -137,10 +179,8 @@ class ErrorTrial:
 
     # --- running -------------------------------------------------------------------------------
 
-    def _moments(self, point: ErrorPoint) -> Iterator[_Met]:
+    def _moments(self, point: ErrorPoint, live: RawRecording) -> Iterator[_Met]:
         """The moments of one run under ``point`` that are worth a recovery, those that were met before left out."""
-        limit_s = self._timeout_s * RECORDED_RUN_FACTOR
-        live = readable_run(self._host.record(error=point.form, expected=self._reference.end, timeout_s=limit_s))
         self._runs += 1
         trace = t.Trace(root=live.root, base=live.base, ops=live.ops, threads=live.threads)
         struck = next((op.n for op in trace.ops if isinstance(op, t.Refused)), 0)
@@ -252,10 +292,12 @@ class ErrorTrial:
             text = f"check itself failed at {judgement.state.id}."
             self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
 
-    def _is_used_up(self, number: int, total: int) -> bool:
+    def _is_used_up(self, number: int, total: int, *, beyond: bool) -> bool:
         budget = self._asked.budget
         if len(self._seen) < budget.states and time.monotonic() - self._started < budget.time_s:
             return False
+        if beyond:
+            return True
         bound = f"{budget.states} states and {budget.time_s:g} s"
         text = f"error: the budget of {bound} is used up after {number} of {total} errors."
         self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
@@ -266,13 +308,17 @@ class ErrorTrial:
             self.unmeasured.append(UnmeasuredReason(code=code, detail=detail, next=advice))
 
     def count(self) -> FaultCount:
-        """The figures for the report: ``points`` are live runs, ``states`` the moments of all of them."""
+        """The figures for the report: ``points`` are live runs, ``states`` the moments of all of them.
+
+        ``sampled`` are the runs beyond the stated bound.
+        """
         first, first_s = self._first or (0, 0.0)
         return FaultCount(
             fault="error",
             points=self._runs,
             states=self._states,
             reached=self._states,
+            sampled=self._sampled,
             distinct=self._verdicts.total(),
             judged=self._verdicts.total(),
             consistent=self._verdicts["consistent"],
