@@ -24,7 +24,7 @@ from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
 from crashlab.error_choice import Choice, choose
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
-from crashlab.error_outside import missing, possible
+from crashlab.error_outside import demand_possible, missing, possible
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
 from crashlab.error_runs import live_runs
@@ -163,9 +163,14 @@ class ErrorTrial:
             kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, self._origins)
             return choose(kept, trace, self._origins, self._asked)
         if only is None:
-            return Choice(list(points(trace, self._fault.variants)))
+            kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, outside=False)
+            return Choice(kept)
         asking = parse(only)
-        return Choice([] if asking.is_read else [point_of(trace, asking, only)])
+        if asking.is_read:
+            return Choice([])
+        point = point_of(trace, asking, only)
+        demand_possible(point, self._origins if self._outside else ())
+        return Choice([point])
 
     @property
     def _outside(self) -> bool:
