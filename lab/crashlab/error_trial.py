@@ -199,7 +199,10 @@ class ErrorTrial:
             self._alone.add((point.n, point.variant))
         if hidden := self._hidden(trace, live):
             text = f"{point.id}: {hidden} (traced / real): no op of the run under the error explains it."
-            self._doubt("unseen-writer", text, "Please report this with the run folder.")
+            advice = "Please report this with the run folder."
+            if live.late:
+                advice = "The machine is too busy to look at mapped files in time: run it when less runs beside it."
+            self._doubt("unseen-writer", text, advice)
             return
         # A Subject's effects and end are those of the uncrashed run; a Store's values those that this run saved.
         is_subject = self._reference.program

@@ -101,6 +101,7 @@ def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
         "ended": reference.ended,
         "nothing": reference.nothing,
         "rebuilt": list(reference.rebuilt),
+        "traced": host.traced,
     }
 
 

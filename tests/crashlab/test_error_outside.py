@@ -54,7 +54,7 @@ def test_a_file_without_a_name_meets_no_error() -> None:
     with pytest.raises(UsageError, match=r"op 2 \(write\) is of a file without a name .* cannot be made to fail"):
         point_of(trace, parse("error@2:EIO"), "error@2:EIO")
     linked = point_of(trace, parse("error@4:EIO"), "error@4:EIO")
-    with pytest.raises(UsageError, match="error@4:EIO: op 4 cannot be made to fail from outside: .* of one linkat"):
+    with pytest.raises(UsageError, match=r"error@4:EIO: op 4 cannot be made to fail from outside: .* of one linkat"):
         demand_possible(linked, origins)
     demand_possible(linked, ())
 
