@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
+from crashlab.demands import mend_check
 from crashlab.error_choice import Choice, choose
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
 from crashlab.error_outside import demand_possible, missing, possible
@@ -298,7 +299,7 @@ class ErrorTrial:
             self._first = self._verdicts.total(), round(time.monotonic() - self._started, 3)
         if judgement.verdict == "unmeasured" and not any(each.code == "checker-failed" for each in self.unmeasured):
             text = f"check itself failed at {judgement.state.id}."
-            self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
+            self._doubt("checker-failed", text, mend_check(self._reference))
 
     def _is_used_up(self, number: int, total: int, *, beyond: bool) -> bool:
         budget = self._asked.budget

@@ -23,7 +23,7 @@ from crashlab.error_points import ErrorState
 from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
-from crashlab.explain_loss import why_lost
+from crashlab.explain_loss import NOTHING_LOST, why_lost
 from crashlab.protocols import pattern_at
 from crashlab.report import model
 from crashlab.report.facts import changes_of
@@ -163,6 +163,9 @@ class Findings:
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
         same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
         nested = state.within is not None
+        why = why_lost(judgement, marks) if state.fault == "power" else explanation.why
+        # Where a run goes another way and nothing was lost, no barrier is missing: the advice is that for a kill.
+        is_kill = problem.kind == "diverged" and why == NOTHING_LOST
         finding = model.Finding(
             id=state.id,
             verdict="violation",
@@ -179,8 +182,8 @@ class Findings:
             observed=_observed(step),
             expected=problem.expected,
             effects=_effects(reference, state, answer),
-            why=why_lost(judgement, marks) if state.fault == "power" else explanation.why,
-            advice=_advice(state, problem.kind, advice) or explanation.advice,
+            why=why,
+            advice=(() if is_kill else _advice(state, problem.kind, advice)) or explanation.advice,
             same_count=len(same),
             same=tuple(state_id for _, state_id in same[:SAME_IDS]),
             digest=state.digest,

@@ -50,7 +50,7 @@ class Outcome:
         seconds: float,
     ) -> model.Report:
         """The report, kept in ``folder`` with the trace and all that a replay needs."""
-        reasons = (*recorded.unmeasured, *self.unmeasured)
+        reasons = _once((*recorded.unmeasured, *self.unmeasured))
         verdict: model.Verdict = "violation" if self.found else "unmeasured" if reasons else "consistent"
         # Where the trace itself is not to be believed, what was found on it is no violation.
         if any(reason.code in FALSE_TRACE for reason in reasons):
@@ -78,6 +78,15 @@ class Outcome:
         )
         folder.finish(report)
         return report
+
+
+def _once(reasons: Iterable[model.UnmeasuredReason]) -> tuple[model.UnmeasuredReason, ...]:
+    """What holds of a recovery under every fault is said once; under which it was seen first is no news."""
+    told: list[model.UnmeasuredReason] = []
+    for reason in reasons:
+        if reason.code != "never-recovered" or all(each.code != reason.code for each in told):
+            told.append(reason)
+    return tuple(told)
 
 
 def _way(host: Host) -> str:

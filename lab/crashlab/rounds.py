@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from crashlab import trace as t
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
-from crashlab.demands import unknowns_of
+from crashlab.demands import mend_check, unknowns_of
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
 from crashlab.observation import readable, same, unfolded
@@ -221,8 +221,11 @@ class Round:
         return saw_same and (shared.verdict, shared.kind) == (judgement.verdict, judgement.kind)
 
     def _distrust(self, state_id: str) -> None:
-        """From now on, under every fault, and for all states so far: processes of their own."""
-        if self._host.mode == WARM:
+        """From now on, under every fault, and for all states so far: processes of their own.
+
+        A command is always a new process: what it does otherwise the second time lies in its files, or in chance.
+        """
+        if self._host.mode == WARM and self._reference.kind != Commands.kind:
             self._host.mode = ISOLATED
             self.notes.append(
                 f"recovered in a process that had recovered before, {state_id} comes out otherwise than in a new one: "
@@ -244,7 +247,7 @@ class Round:
         errors = [step.value["check_error"] for step in answer.steps if step.value and "check_error" in step.value]
         if errors and not any(reason.code == "checker-failed" for reason in self.unmeasured):
             text = f"check itself failed at {answer.state}: {errors[0]}"
-            self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
+            self._doubt("checker-failed", text, mend_check(self._reference))
 
     def _settled(self, judgement: Judgement, answer: Answer) -> Judgement:
         if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):

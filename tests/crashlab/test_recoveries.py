@@ -157,6 +157,7 @@ def test_a_recovery_that_writes_unseen_is_unmeasured(tmp_path: Path) -> None:
     report = explore(interrupted.CHILD_WRITES, faults="kill,recovery", out=tmp_path, budget=FAST)
     assert report.verdict == "unmeasured"
     assert [reason.code for reason in report.unmeasured] == ["unseen-writer"]
+    assert "recorder='strace' sees more" in report.unmeasured[0].next
     assert "recovery of kill@" in report.unmeasured[0].detail
 
 

@@ -74,6 +74,8 @@ def test_a_script_that_ignores_a_failed_write_is_found(tmp_path: Path) -> None:
     assert report.verdict == "violation", report
     ids = {finding.id for finding in report.findings}
     assert {"error@2:ENOSPC", "error@2:short-write"} & ids, report
+    lines = [finding.fault_line for finding in report.findings]
+    assert any(line.endswith(" until the run had ended") for line in lines), lines  # a program has no call that returns
     assert any("was acked" in finding.summary for finding in report.findings)
 
 
