@@ -37,6 +37,7 @@ from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
+from crashlab.rounds import Spot
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
@@ -61,10 +62,14 @@ class _Met:
     state: ErrorState
     reference: Reference
     live: RawRecording
+    digest: str = ""
 
 
 class ErrorTrial:
-    """All errors of one trace; :meth:`judge` yields, afterwards ``unmeasured``, ``notes`` and :meth:`count` tell."""
+    """All errors of one trace; :meth:`judge` yields, afterwards ``unmeasured``, ``notes`` and :meth:`count` tell.
+
+    ``judged`` and ``spots`` are those of :class:`crashlab.rounds.Round`, a spot being where the error struck.
+    """
 
     def __init__(
         self,
@@ -87,6 +92,8 @@ class ErrorTrial:
         self._runs = self._sampled = self._states = 0
         self._cut_short = False
         self._first: tuple[int, float] | None = None
+        self.judged: dict[str, tuple[str, str]] = {}
+        self.spots: list[Spot] = []
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
 
@@ -257,9 +264,10 @@ class ErrorTrial:
         """The moment, unless one that cannot be told from it was met before."""
         self._states += 1
         digest = _digest(met, self._reference)
+        self.spots.append(Spot(digest, "error", met.state.point.n, cut=False))
         if digest not in self._seen:
             self._seen.add(digest)
-            yield met
+            yield replace(met, digest=digest)
 
     # --- recovering ----------------------------------------------------------------------------
 
@@ -278,6 +286,7 @@ class ErrorTrial:
                 Judge(each.reference, self._policy, honesty), each.reference, each.state, answer, each.live
             )
             self._count(judgement)
+            self.judged[each.digest] = judgement.verdict, judgement.kind
             yield judgement, replace(answer, steps=(*answer.steps, live_step(each.live)))
 
     def _request(self, name: str, state: ErrorState) -> dict[str, Any]:

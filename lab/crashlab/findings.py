@@ -367,19 +367,21 @@ def _directories(trace: t.Trace) -> frozenset[int]:
     )
 
 
+_AT_AN_OP = {"power": "power", "error": "error", "recovery": "nested"}
+"""The columns of the crash matrix that belong to an op as a whole, by fault."""
 _RANK = ("", "consistent", "refused", "unmeasured", "violation")
 
 
 def matrix(
     tried: Sequence[tuple[Mapping[str, tuple[str, str]], Sequence[Spot]]], places: Places
 ) -> tuple[model.MatrixRow, ...]:
-    """The crash matrix: per span of ops the worst verdict before, inside and after it, and of a power loss there.
+    """The crash matrix: per span of ops the worst verdict before, inside and after it, and of the other faults there.
 
     ``tried`` has, per fault, the verdict and kind of each digest, and where all states stand, equal ones
     included.
     """
     spans = places.spans()
-    cells: list[dict[str, str]] = [dict.fromkeys(("before", "inside", "after", "power"), "") for _ in spans]
+    cells: list[dict[str, str]] = [dict.fromkeys(("before", "inside", "after", *_AT_AN_OP.values()), "") for _ in spans]
     kinds: list[set[str]] = [set() for _ in spans]
     counts = [0] * len(spans)
     starts = {span.first - 1: position for position, span in enumerate(spans)}
@@ -412,8 +414,8 @@ def matrix(
 def _cells_of(spot: Spot, starts: dict[int, int], ends: dict[int, int], of_op: list[int]) -> list[tuple[int, str]]:
     if spot.fault == "damage":
         return []  # no op was under way
-    if spot.fault == "power":
-        return [(of_op[max(spot.done - 1, 0)], "power")] if of_op else []
+    if spot.fault in _AT_AN_OP:
+        return [(of_op[max(spot.done - 1, 0)], _AT_AN_OP[spot.fault])] if of_op else []
     if spot.cut:
         return [(of_op[spot.done], "inside")]
     found = []

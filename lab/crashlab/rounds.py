@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from crashlab import trace as t
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
+from crashlab.crash.nested import first_of
 from crashlab.demands import mend_check, unknowns_of
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
@@ -87,7 +88,7 @@ TRIED_FOR_SMALLER = 40
 
 
 class Spot(NamedTuple):
-    """Where a state stands in the trace, for the crash matrix."""
+    """Where a state stands in the trace of the run, for the crash matrix: of a crash of a recovery, its first crash."""
 
     digest: str
     fault: str
@@ -265,7 +266,7 @@ class Round:
         """One request per distinct state, as long as the budget lasts."""
         for state in self.states():
             self._points += state.cut_bytes is None
-            self.spots.append(Spot(state.digest, state.fault, state.done, state.cut_bytes is not None))
+            self.spots.append(Spot(state.digest, state.fault, first_of(state).done, state.cut_bytes is not None))
             if state.digest in self._distinct:
                 continue
             if self._is_used_up():

@@ -36,7 +36,7 @@ DEFINITIONS = {
     "reason": model.UnmeasuredReason,
     "row": model.MatrixRow,
 }
-ADDED = {"report": {"moments"}, "finding": {"changes"}}
+ADDED = {"report": {"moments"}, "finding": {"changes"}, "row": {"error", "nested"}}
 """Fields that older reports do not have, and that a reader must not count on."""
 
 
