@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.barrier_search import DEFAULT_LIMITS, LIMIT_ENUMERATIONS, Limits, Search, Seen, SpentError
 from crashlab.barriers import (
     Advice,
     Barrier,
@@ -28,196 +29,17 @@ from crashlab.barriers import (
     role_of,
     with_barriers,
 )
-from crashlab.crash.membership import within
-from crashlab.crash.power import BOUND, PowerLoss, Recipe
 from crashlab.protocols import involved, pattern_for
-from crashlab.subject import REBUILT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from crashlab.barrier_search import Judge
     from crashlab.crash.profiles import Profile
 
-    Judge = Callable[[t.Trace, PowerLoss, Recipe], bool]
-
-LIMIT_ENUMERATIONS = 200
 LARGEST_SET = 3
 WHOLE_SEARCH = 12
 """Of more candidates only one minimal set is sought, first among files that failing states show otherwise."""
-JUDGED_ANEW = 50
-"""So many states without a verdict, evenly spread, are judged of what a set leaves, where the caller can judge."""
-LOOKED_AT = 24
-"""So many failing states, evenly spread, are looked at where a look at each would take too long."""
-
-
-# --- search ---------------------------------------------------------------------------------------
-
-
-class _SpentError(Exception):
-    """The limit of enumerations is reached."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How states are enumerated, as in the check that gave the verdicts, and how long barriers are tried.
-
-    ``bound``, ``seed``, ``rebuilt``, ``sample`` and ``edges`` are those of
-    :class:`~crashlab.crash.power.PowerLoss`. After about ``limit`` enumerations, or ``time_s`` seconds, the
-    best that is known is told. ``anew`` is for how many states a set's claim is proven by a judge.
-    """
-
-    bound: int = BOUND
-    seed: int = 0
-    rebuilt: Sequence[str] = REBUILT
-    sample: int | None = None
-    edges: bool = False
-    anew: int = JUDGED_ANEW
-    limit: int = LIMIT_ENUMERATIONS
-    time_s: float = float("inf")
-
-    def loss(self, trace: t.Trace, profile: Profile) -> PowerLoss:
-        """The states of one trace under one profile."""
-        return PowerLoss(
-            trace,
-            profile,
-            bound=self.bound,
-            seed=self.seed,
-            rebuilt=self.rebuilt,
-            sample=self.sample,
-            edges=self.edges,
-        )
-
-
-DEFAULT_LIMITS = Limits()
-
-
-@dataclass
-class _Seen:
-    """What enumerating met: failing states, the last moment of one, states not judged; whether some were left out."""
-
-    failing: dict[int, tuple[PowerLoss, Recipe]]
-    unjudged: set[int]
-    last: int = 0
-    sampled: bool = False
-
-    def some(self) -> list[tuple[PowerLoss, Recipe]]:
-        """Some failing states, evenly spread."""
-        found = list(self.failing.values())
-        return found[:: max(1, -(-len(found) // LOOKED_AT))]
-
-
-class _Search:
-    """Asks for sets of barriers whether they mend all; remembers the answers, and what follows from them."""
-
-    def __init__(
-        self,
-        trace: t.Trace,
-        profiles: Collection[Profile],
-        bad: Callable[[int], bool | None],
-        options: Limits,
-        judge: Judge | None,
-    ) -> None:
-        self.trace, self._bad, self._options, self._judge = trace, bad, options, judge
-        self._anew: dict[int, bool] = {}
-        self._passed = 0
-        self.profiles = list(profiles)
-        self.tried = 0
-        self.limit = 0
-        self._until = time.monotonic() + options.time_s
-        self.unjudged: dict[frozenset[Barrier], int] = {}
-        self._mending: list[frozenset[Barrier]] = []
-        self._failing: list[frozenset[Barrier]] = [frozenset()]
-        self.base = self.look(trace)
-        self.sampled = self.base.sampled
-        self._known = [(loss.outside(recipe.done), loss.tree(recipe)) for loss, recipe in self.base.some()]
-
-    def look(self, trace: t.Trace, *, stop: bool = False, every: int = 0) -> _Seen:
-        """Enumerate under every profile; with ``stop`` no further than to the first failing state, nor the limit.
-
-        One in ``every`` states without a verdict is judged, if that is not 0.
-        """
-        seen = _Seen({}, set())
-        for profile in tuple(self.profiles):
-            if stop and self.is_spent:
-                raise _SpentError
-            self.tried += 1
-            loss = self._options.loss(trace, profile)
-            for recipe in loss.states():
-                verdict = self._verdict(loss, recipe, every)
-                if stop and time.monotonic() > self._until:
-                    raise _SpentError
-                if verdict is None:
-                    seen.unjudged.add(recipe.digest)
-                elif verdict:
-                    seen.failing.setdefault(recipe.digest, (loss, recipe))
-                    seen.last = max(seen.last, recipe.done)
-                    if stop:  # the next set is likely to fail there too
-                        self.profiles.remove(profile)
-                        self.profiles.insert(0, profile)
-                        return seen
-            seen.sampled |= bool(loss.counts.skipped or loss.counts.skipped_cuts)
-        return seen
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether the limit of enumerations, or of time, is reached."""
-        return self.tried >= self.limit or time.monotonic() > self._until
-
-    def mends(self, barriers: Collection[Barrier]) -> bool:
-        """Whether no failing state is left. Raises _SpentError where that would take one enumeration too many."""
-        asked = frozenset(barriers)
-        if any(known <= asked for known in self._mending):
-            return True
-        if any(known >= asked for known in self._failing):
-            return False
-        longer = with_barriers(self.trace, asked)
-        seen = self.look(longer, stop=True)
-        mends = not seen.failing and not ((seen.sampled or self.sampled) and self._leaves_known(longer))
-        (self._mending if mends else self._failing).append(asked)
-        if mends:
-            self.sampled |= seen.sampled
-            self.unjudged[asked] = len(seen.unjudged)
-        return mends
-
-    def holds(self, barriers: frozenset[Barrier]) -> bool:
-        """Whether no failing state is left, nor one among some of those left that had no verdict."""
-        if not self.mends(barriers):
-            return False
-        left = self.unjudged.get(barriers, 0)
-        if self._judge is None or not left:
-            return True
-        seen = self.look(with_barriers(self.trace, barriers), stop=True, every=-(-left // self._options.anew))
-        if seen.failing:
-            self._mending = [known for known in self._mending if not known <= barriers]
-            self._failing.append(barriers)
-        return not seen.failing
-
-    def _verdict(self, loss: PowerLoss, recipe: Recipe, every: int) -> bool | None:
-        verdict = self._bad(recipe.digest)
-        if verdict is None and self._judge is not None:
-            verdict = self._anew.get(recipe.digest)
-            self._passed += verdict is None
-            if verdict is None and every and self._passed % every == 0:
-                verdict = self._anew[recipe.digest] = self._judge(loss.trace, loss, recipe)
-        return verdict
-
-    def best(self) -> frozenset[Barrier]:
-        """The smallest set that is known to mend all."""
-        return min(self._mending, key=_preferred)
-
-    def order(self, barriers: frozenset[Barrier]) -> tuple[object, ...]:
-        """Few barriers first, then few states that nobody judged, then late."""
-        return len(barriers), self.unjudged.get(barriers, 0), _preferred(barriers)
-
-    def _leaves_known(self, trace: t.Trace) -> bool:
-        """Whether a state that failed before is still possible: where states are sampled, it may just not be met."""
-        losses = [self._options.loss(trace, profile) for profile in self.profiles]
-        return any(
-            loss.outside(moment.done) == outside and within(loss.cuts, moment, tree)
-            for outside, tree in self._known
-            for loss in losses
-            for moment in loss.moments.values()
-        )
 
 
 def advise(
@@ -238,13 +60,13 @@ def advise(
     >>> from crashlab.tree import Tree
     >>> base = Tree.empty().apply(t.Create(n=1, path="a", inode=7))
     >>> write = t.Write(n=1, path="a", inode=7, offset=0, data=b"hi")
-    >>> loss = PowerLoss(trace := t.Trace(root="/r", base=base, ops=(write, t.Ack(n=2))), EXT4)
+    >>> loss = DEFAULT_LIMITS.loss(trace := t.Trace(root="/r", base=base, ops=(write, t.Ack(n=2))), EXT4)
     >>> acked = {state.digest: loss.tree(state).node("a") for state in loss.states() if state.done == 2}
     >>> lost = {digest for digest, file in acked.items() if file.content.read() != b"hi"}
     >>> advise(trace, [EXT4], lost.__contains__).lines()
     ('fsync ~a between ops 1 and 2.', 'With it, all 2 failing states are consistent.')
     """
-    search = _Search(trace, profiles, bad, limits, judge)
+    search = Search(trace, profiles, bad, limits, judge)
     advice = Advice(sets=(), failing=len(search.base.failing), tried=search.tried, mended=True, sampled=search.sampled)
     if not advice.failing:
         return replace(advice, unjudged=len(search.base.unjudged))
@@ -252,34 +74,34 @@ def advise(
     try:
         if search.mends(pool):
             return _mended(search, pool, advice)
-    except _SpentError:
+    except SpentError:
         return replace(advice, mended=False, complete=False, tried=search.tried)
     hopeless = search.look(with_barriers(trace, pool))
     advice = _helpless(search, hopeless, advice)
     if not hopeless.failing or search.is_spent:
         return advice
-    others = _Search(trace, profiles, lambda digest: digest not in hopeless.failing and bad(digest), limits, judge)
+    others = Search(trace, profiles, lambda digest: digest not in hopeless.failing and bad(digest), limits, judge)
     return replace(advice, partly=_partly(others, pool))
 
 
-def _partly(search: _Search, pool: Sequence[Barrier]) -> tuple[Barrier, ...]:
+def _partly(search: Search, pool: Sequence[Barrier]) -> tuple[Barrier, ...]:
     """The barriers that mend what barriers can, where that is not all."""
     search.limit = LIMIT_ENUMERATIONS
     try:
         if not search.base.failing or not search.mends(pool):
             return ()
         best = min((_refined(search, each) for each in _smallest(search, pool)), key=search.order)
-    except _SpentError:
+    except SpentError:
         return ()
     return tuple(sorted(best, key=position))
 
 
-def _mended(search: _Search, pool: Sequence[Barrier], advice: Advice) -> Advice:
+def _mended(search: Search, pool: Sequence[Barrier], advice: Advice) -> Advice:
     complete, sets = True, list[frozenset[Barrier]]()
     try:
         sets = _smallest(search, pool)
         sets = [_refined(search, each) for each in sets]
-    except _SpentError:
+    except SpentError:
         complete, sets = bool(sets), sets or [search.best()]
     told = tuple(tuple(sorted(each, key=position)) for each in sorted(dict.fromkeys(sets), key=search.order))
     return replace(
@@ -292,7 +114,7 @@ def _mended(search: _Search, pool: Sequence[Barrier], advice: Advice) -> Advice:
     )
 
 
-def _helpless(search: _Search, left: _Seen, advice: Advice) -> Advice:
+def _helpless(search: Search, left: Seen, advice: Advice) -> Advice:
     """What is said where even all barriers together leave failing states."""
     return replace(
         advice,
@@ -305,13 +127,7 @@ def _helpless(search: _Search, left: _Seen, advice: Advice) -> Advice:
     )
 
 
-def _preferred(barriers: Iterable[Barrier]) -> tuple[object, ...]:
-    """Few before many, late before early."""
-    ordered = sorted(barriers, key=position)
-    return len(ordered), sorted(-barrier.after[0] for barrier in ordered), [position(barrier) for barrier in ordered]
-
-
-def _smallest(search: _Search, pool: Sequence[Barrier]) -> list[frozenset[Barrier]]:
+def _smallest(search: Search, pool: Sequence[Barrier]) -> list[frozenset[Barrier]]:
     """All smallest sets from the pool, without those that another one does the same for later; or one minimal set."""
     if len(pool) > WHOLE_SEARCH:
         return [_one_minimal(search, _relevant(search, pool))]
@@ -330,7 +146,7 @@ def _smallest(search: _Search, pool: Sequence[Barrier]) -> list[frozenset[Barrie
     return [_one_minimal(search, pool)]
 
 
-def _one_minimal(search: _Search, pool: Sequence[Barrier]) -> frozenset[Barrier]:
+def _one_minimal(search: Search, pool: Sequence[Barrier]) -> frozenset[Barrier]:
     """What is left of the pool when nothing more can go: halves are tried first, and the earliest go first."""
     kept, size = list(pool), max(1, len(pool) // 2)
     while True:
@@ -346,7 +162,7 @@ def _one_minimal(search: _Search, pool: Sequence[Barrier]) -> frozenset[Barrier]
         size //= 2
 
 
-def _relevant(search: _Search, pool: Sequence[Barrier]) -> Sequence[Barrier]:
+def _relevant(search: Search, pool: Sequence[Barrier]) -> Sequence[Barrier]:
     """The candidates for files and names that failing states show otherwise; all, where these do not mend."""
     ops = search.trace.ops
     concerned = involved(search.base.some())
@@ -365,7 +181,7 @@ def _is_later(one: frozenset[Barrier], other: frozenset[Barrier]) -> bool:
     return same and ours != theirs and all(mine[2] >= its[2] for mine, its in zip(ours, theirs, strict=True))
 
 
-def _refined(search: _Search, barriers: frozenset[Barrier]) -> frozenset[Barrier]:
+def _refined(search: Search, barriers: frozenset[Barrier]) -> frozenset[Barrier]:
     """The set without those places of its barriers, by line of source and following op, that are not needed."""
     for barrier in sorted(barriers, key=position):
         parts = parts_of(search.trace, barrier)

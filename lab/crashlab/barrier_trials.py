@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
-from crashlab.advice import Limits, advise, redundant
+from crashlab.advice import advise, redundant
+from crashlab.barrier_search import Limits
 from crashlab.crash.places import place_path
 from crashlab.crash.profiles import POSIX
 from crashlab.crash.states import CrashState

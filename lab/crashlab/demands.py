@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
-from crashlab.subject import PROGRAMS
+from crashlab.subject import PROGRAMS, Commands
 from crashlab.values import canonical, shown
 
 if TYPE_CHECKING:
@@ -89,6 +89,13 @@ class Problem:
     step: str = "first"
     effect: str = ""
     expected: tuple[str, ...] = ()
+
+
+def mend_check(reference: Reference) -> str:
+    """What to do where the check itself failed: a function and a command answer in different ways."""
+    if reference.kind == Commands.kind:
+        return "Mend the check: it must exit with 0 where all is right, or with 1 where it is wrong."
+    return "Mend the check: it must raise AssertionError or Violation, or return."
 
 
 def words(op: t.Effect | t.Unknown) -> str:

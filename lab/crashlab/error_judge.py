@@ -168,7 +168,10 @@ def with_problems(judgement: Judgement, more: Iterator[Problem]) -> Judgement:
 
 
 def forgiven(reference: Reference, state: ErrorState, answer: Answer, live: RawRecording) -> Answer:
-    """The answer of a Log without what a failed append left of events that have no key, before they came again."""
+    """The answer of a Log without what a failed append left of events that have no key, before they came again.
+
+    That may be any part of them: of what was given up after a failed fsync, a power loss keeps what pages it will.
+    """
     raised_at = (live.value or {}).get("raised_at")
     if reference.kind != "Log" or raised_at is None or state.done < raised_at:
         return answer
@@ -179,26 +182,61 @@ def forgiven(reference: Reference, state: ErrorState, answer: Answer, live: RawR
         return answer
     start = sum(len(batch) for batch in batches[: number - 1])
     batch = [canonical(event) for event in batches[number - 1]]
-    steps = tuple(_without_repeat(step, start, batch) for step in answer.steps)
+    behind = _repeated_behind(answer.steps[0], start, batch)
+    steps = tuple(_without(step, behind or _repeated_before(step, start, batch), batch) for step in answer.steps)
     return dataclasses.replace(answer, steps=steps)
 
 
-def _without_repeat(step: Step, start: int, batch: list[str]) -> Step:
+def _repeated_before(step: Step, start: int, batch: list[str]) -> slice | None:
+    """Where a part of the failed batch stands, which begins anew behind it."""
+    found, keyless = _events_of(step)
+    for size in range(min(len(batch), len(found) - start), 0, -1):
+        again = found[start + size : start + size + len(batch)]
+        is_part = all(keyless[start : start + size]) and _is_part(found[start : start + size], batch)
+        if is_part and again and again == batch[: len(again)]:
+            return slice(start, start + size)
+    return None
+
+
+def _repeated_behind(first: Step, start: int, batch: list[str]) -> slice | None:
+    """Where a part of the batch is left behind the whole of it: the first try came through, not all of the second."""
+    found, keyless = _events_of(first)
+    end = start + len(batch)
+    rest = found[end:]
+    is_part = all(keyless[end:]) and len(rest) <= len(batch) and _is_part(rest, batch)
+    return slice(end, len(found)) if rest and is_part and found[start:end] == batch else None
+
+
+def _events_of(step: Step) -> tuple[list[str], list[bool]]:
+    """What was loaded, and of each event whether it has no key."""
     value = step.value or {}
     events = value.get("value")
     if not isinstance(events, list):
-        return step
-    found = [canonical(event) for event in events]
+        return [], []
     keys = value.get("keys") or [None] * len(events)
-    for size in range(min(len(batch), len(found) - start), 0, -1):
-        again = found[start + size : start + size + len(batch)]
-        keyless = all(key is None for key in keys[start : start + size])
-        if keyless and found[start : start + size] == batch[:size] and again and again == batch[: len(again)]:
-            drop = slice(start, start + size)
-            kept = {**value, "value": events[: drop.start] + events[drop.stop :]}
-            more = value.get("more")
-            if more and "saved" in more:
-                saved = more["saved"]
-                kept["more"] = {**more, "saved": saved[: drop.start] + saved[drop.stop :]}
-            return dataclasses.replace(step, value=kept)
-    return step
+    return [canonical(event) for event in events], [key is None for key in keys]
+
+
+def _without(step: Step, left: slice | None, batch: list[str]) -> Step:
+    """The step without the events of ``left``, which are of ``batch``; also of what it found after one more save."""
+    found, _ = _events_of(step)
+    if left is None or not found[left] or not _is_part(found[left], batch):
+        return step
+    value = step.value or {}
+    kept = {**value, "value": _cut(value["value"], left)}
+    if value.get("keys"):
+        kept["keys"] = _cut(value["keys"], left)
+    more = value.get("more")
+    if more and "saved" in more:
+        kept["more"] = {**more, "saved": _cut(more["saved"], left)}
+    return dataclasses.replace(step, value=kept)
+
+
+def _cut(items: list[Any], left: slice) -> list[Any]:
+    return items[: left.start] + items[left.stop :]
+
+
+def _is_part(some: list[str], batch: list[str]) -> bool:
+    """Whether these are events of a batch, in their order, each at most once."""
+    rest = iter(batch)
+    return all(each in rest for each in some)  # "in" on an iterator goes on from the last one

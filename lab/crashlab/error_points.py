@@ -16,6 +16,7 @@ from crashlab import trace as t
 from crashlab.crash.states import CrashState, no_such_op
 from crashlab.errors import UsageError
 from crashlab.live.errors import ALLOWED, CLASS_OF_OP, FOR_EVER, ONCE, UNTIL
+from crashlab.tree import ROOT_INODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,11 +127,26 @@ def _modes(variant: str, kind: str, op: t.Op) -> tuple[str, ...]:
     return (UNTIL, ONCE) if variant in ALLOWED.get(kind, ()) else ()
 
 
+def is_nameless(op: t.Op) -> bool:
+    """Whether an op is of a file that had no name yet (``O_TMPFILE``).
+
+    Such ops are numbered when a link gives the file its name, so no call can be met at one of them: while the program
+    makes it, nobody knows yet whether it is an op at all.
+    """
+    return isinstance(op, t.FileOp) and not op.path and op.inode != ROOT_INODE
+
+
 def point_of(trace: t.Trace, asking: Asking, state_id: str) -> ErrorPoint:
     """The point that an id speaks of. Raises UsageError where this trace has no such one."""
     if not 1 <= asking.n <= len(trace.ops):
         raise no_such_op(trace, state_id, asking.n)
     op = trace.op(asking.n)
+    if is_nameless(op):
+        text = (
+            f"op {op.n} ({op.KIND}) is of a file without a name (O_TMPFILE) and cannot be made to fail; name the op "
+            "of the link that names it, or a later one"
+        )
+        raise UsageError(text)
     kind = CLASS_OF_OP.get(op.KIND, "")
     modes = _modes(asking.variant, kind, op)
     mode = ONCE if asking.once or asking.variant == FAILED_FSYNC else next(iter(modes), "")

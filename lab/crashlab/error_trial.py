@@ -22,23 +22,29 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
+from crashlab.demands import mend_check
+from crashlab.error_choice import Choice, choose
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
-from crashlab.error_outside import missing, possible
+from crashlab.error_outside import demand_possible, missing, possible
 from crashlab.error_points import FAILED_FSYNC, READ, ErrorPoint, ErrorState, parse, point_of, points
 from crashlab.error_reads import ReadTrial
+from crashlab.error_runs import live_runs
 from crashlab.errors import UsageError
 from crashlab.honesty import identity
 from crashlab.judge import Judge
-from crashlab.observation import readable, readable_run
+from crashlab.live.errors import ONCE
+from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
+from crashlab.rounds import Spot
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from crashlab.demands import Reference
+    from crashlab.error_points import Asking
     from crashlab.faults import FaultRequest
     from crashlab.judge import Judgement
     from crashlab.observation import Answer, RawRecording
@@ -56,10 +62,14 @@ class _Met:
     state: ErrorState
     reference: Reference
     live: RawRecording
+    digest: str = ""
 
 
 class ErrorTrial:
-    """All errors of one trace; :meth:`judge` yields, afterwards ``unmeasured``, ``notes`` and :meth:`count` tell."""
+    """All errors of one trace; :meth:`judge` yields, afterwards ``unmeasured``, ``notes`` and :meth:`count` tell.
+
+    ``judged`` and ``spots`` are those of :class:`crashlab.rounds.Round`, a spot being where the error struck.
+    """
 
     def __init__(
         self,
@@ -79,8 +89,11 @@ class ErrorTrial:
         self._seen: set[str] = set()
         self._alone: set[tuple[int, str]] = set()
         self._verdicts: Counter[str] = Counter()
-        self._runs = self._states = 0
+        self._runs = self._sampled = self._states = 0
+        self._cut_short = False
         self._first: tuple[int, float] | None = None
+        self.judged: dict[str, tuple[str, str]] = {}
+        self.spots: list[Spot] = []
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
 
@@ -92,18 +105,13 @@ class ErrorTrial:
             self.unmeasured.append(reason)
             return
         chosen = self._points(only)
-        for position in range(0, len(chosen), RUNS_AT_A_TIME):
-            met: list[_Met] = []
-            for number, point in enumerate(chosen[position : position + RUNS_AT_A_TIME], position):
-                if self._is_used_up(number, len(chosen)):
-                    break
-                if (point.n, point.variant) in self._alone:
-                    continue  # the lasting error struck one call only: the single one is the same run
-                progress(number, len(chosen))
-                met += [each for each in self._moments(point) if asking is None or _wanted(each.state, asking.loss)]
-            yield from self._recovered(met)
-            if self.unmeasured and self.unmeasured[-1].code == "bound":
-                return
+        yield from self._tried(chosen.bound, progress, asking)
+        if self._cut_short:
+            return
+        before = self._runs
+        yield from self._tried(chosen.sampled, progress, asking, beyond=True)
+        self._sampled = self._runs - before
+        self.notes += chosen.told(self._sampled)
         if self._asks_reads(only):
             reads = ReadTrial(self._host, self._asked, self._reference)
             for judgement, answer in reads.judge():
@@ -115,15 +123,62 @@ class ErrorTrial:
         if not self._runs and not self.unmeasured:
             self._doubt("checker-failed", "no op of this run can give the errors asked for.", "Ask for other variants.")
 
-    def _points(self, only: str | None) -> list[ErrorPoint]:
+    def _tried(
+        self,
+        points: Sequence[ErrorPoint],
+        progress: Callable[[int, int], None],
+        asking: Asking | None,
+        *,
+        beyond: bool = False,
+    ) -> Iterator[tuple[Judgement, Answer]]:
+        """Run under these errors and recover what each left; those ``beyond`` the bound may stay untried."""
+        for position in range(0, len(points), RUNS_AT_A_TIME):
+            met: list[_Met] = []
+            some = points[position : position + RUNS_AT_A_TIME]
+            # The lasting errors first: where one struck a single call only, the single error is the same run.
+            for single in (False, True):
+                alike = [point for point in some if (point.mode == ONCE) == single]
+                left = self._left(alike, position, len(points), progress, beyond=beyond)
+                limit_s = self._timeout_s * RECORDED_RUN_FACTOR
+                for point, live in live_runs(self._host, left, expected=self._reference.end, timeout_s=limit_s):
+                    moments = self._moments(point, live)
+                    met += [each for each in moments if asking is None or _wanted(each.state, asking.loss)]
+            yield from self._recovered(met)
+            if self._cut_short:
+                return
+
+    def _left(
+        self,
+        points: Sequence[ErrorPoint],
+        position: int,
+        total: int,
+        progress: Callable[[int, int], None],
+        *,
+        beyond: bool,
+    ) -> Iterator[ErrorPoint]:
+        """Those of ``points`` that no other error stands for, as long as the budget lasts."""
+        for number, point in enumerate(points, position):
+            self._cut_short = self._cut_short or self._is_used_up(number, total, beyond=beyond)
+            if self._cut_short:
+                return
+            if (point.n, point.variant) not in self._alone:
+                progress(number, total)
+                yield point
+
+    def _points(self, only: str | None) -> Choice:
         trace = self._reference.trace
         if only is None and self._outside:
             kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, self._origins)
-            return kept
+            return choose(kept, trace, self._origins, self._asked)
         if only is None:
-            return list(points(trace, self._fault.variants))
+            kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, outside=False)
+            return Choice(kept)
         asking = parse(only)
-        return [] if asking.is_read else [point_of(trace, asking, only)]
+        if asking.is_read:
+            return Choice([])
+        point = point_of(trace, asking, only)
+        demand_possible(point, self._origins if self._outside else ())
+        return Choice([point])
 
     @property
     def _outside(self) -> bool:
@@ -137,10 +192,8 @@ class ErrorTrial:
 
     # --- running -------------------------------------------------------------------------------
 
-    def _moments(self, point: ErrorPoint) -> Iterator[_Met]:
+    def _moments(self, point: ErrorPoint, live: RawRecording) -> Iterator[_Met]:
         """The moments of one run under ``point`` that are worth a recovery, those that were met before left out."""
-        limit_s = self._timeout_s * RECORDED_RUN_FACTOR
-        live = readable_run(self._host.record(error=point.form, expected=self._reference.end, timeout_s=limit_s))
         self._runs += 1
         trace = t.Trace(root=live.root, base=live.base, ops=live.ops, threads=live.threads)
         struck = next((op.n for op in trace.ops if isinstance(op, t.Refused)), 0)
@@ -154,7 +207,10 @@ class ErrorTrial:
             self._alone.add((point.n, point.variant))
         if hidden := self._hidden(trace, live):
             text = f"{point.id}: {hidden} (traced / real): no op of the run under the error explains it."
-            self._doubt("unseen-writer", text, "Please report this with the run folder.")
+            advice = "Please report this with the run folder."
+            if live.late:
+                advice = "The machine is too busy to look at mapped files in time: run it when less runs beside it."
+            self._doubt("unseen-writer", text, advice)
             return
         # A Subject's effects and end are those of the uncrashed run; a Store's values those that this run saved.
         is_subject = self._reference.program
@@ -208,9 +264,10 @@ class ErrorTrial:
         """The moment, unless one that cannot be told from it was met before."""
         self._states += 1
         digest = _digest(met, self._reference)
+        self.spots.append(Spot(digest, "error", met.state.point.n, cut=False))
         if digest not in self._seen:
             self._seen.add(digest)
-            yield met
+            yield replace(met, digest=digest)
 
     # --- recovering ----------------------------------------------------------------------------
 
@@ -229,6 +286,7 @@ class ErrorTrial:
                 Judge(each.reference, self._policy, honesty), each.reference, each.state, answer, each.live
             )
             self._count(judgement)
+            self.judged[each.digest] = judgement.verdict, judgement.kind
             yield judgement, replace(answer, steps=(*answer.steps, live_step(each.live)))
 
     def _request(self, name: str, state: ErrorState) -> dict[str, Any]:
@@ -250,12 +308,14 @@ class ErrorTrial:
             self._first = self._verdicts.total(), round(time.monotonic() - self._started, 3)
         if judgement.verdict == "unmeasured" and not any(each.code == "checker-failed" for each in self.unmeasured):
             text = f"check itself failed at {judgement.state.id}."
-            self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
+            self._doubt("checker-failed", text, mend_check(self._reference))
 
-    def _is_used_up(self, number: int, total: int) -> bool:
+    def _is_used_up(self, number: int, total: int, *, beyond: bool) -> bool:
         budget = self._asked.budget
         if len(self._seen) < budget.states and time.monotonic() - self._started < budget.time_s:
             return False
+        if beyond:
+            return True
         bound = f"{budget.states} states and {budget.time_s:g} s"
         text = f"error: the budget of {bound} is used up after {number} of {total} errors."
         self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
@@ -266,13 +326,17 @@ class ErrorTrial:
             self.unmeasured.append(UnmeasuredReason(code=code, detail=detail, next=advice))
 
     def count(self) -> FaultCount:
-        """The figures for the report: ``points`` are live runs, ``states`` the moments of all of them."""
+        """The figures for the report: ``points`` are live runs, ``states`` the moments of all of them.
+
+        ``sampled`` are the runs beyond the stated bound.
+        """
         first, first_s = self._first or (0, 0.0)
         return FaultCount(
             fault="error",
             points=self._runs,
             states=self._states,
             reached=self._states,
+            sampled=self._sampled,
             distinct=self._verdicts.total(),
             judged=self._verdicts.total(),
             consistent=self._verdicts["consistent"],

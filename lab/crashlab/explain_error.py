@@ -102,7 +102,8 @@ def error_line(state: ErrorState) -> str:
     point = state.point
     if point.variant == READ:
         return f"from read {state.read} of the recovery on: EIO"
-    lasting = {ONCE: "", FOR_EVER: ", and everything after it"}.get(point.mode, " until the call had returned")
+    until = "call had returned" if any(isinstance(op, t.Call) for op in state.trace.ops) else "run had ended"
+    lasting = {ONCE: "", FOR_EVER: ", and everything after it"}.get(point.mode, f" until the {until}")
     return f"{point.variant} at op {point.n}{lasting}" + (", then power loss" if state.loss is not None else "")
 
 

@@ -32,6 +32,9 @@ _VANISHED = (
     "one was not synced before the rename."
 )
 _TEMPORARY = "Files under $TMPDIR are gone after a power loss, however well they were synced."
+NOTHING_LOST = (
+    "Power was lost after this op, and every op before it had reached the disk: a kill here ends the same way."
+)
 
 
 def why_lost(judgement: Judgement, marks: Mapping[int, Mark]) -> str:
@@ -59,7 +62,7 @@ def why_lost(judgement: Judgement, marks: Mapping[int, Mark]) -> str:
         return _BYTES_NOT_SYNCED
     if any(path.startswith(f"{TEMPORARY}/") for path, _, _ in prefixes_of(state.trace).tree(state.done).walk()):
         return _TEMPORARY
-    return "Power was lost after this op, and every op before it had reached the disk: a kill here ends the same way."
+    return NOTHING_LOST
 
 
 def _gone(marks: Mapping[int, Mark], op: t.Op) -> bool:

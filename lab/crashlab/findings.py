@@ -23,7 +23,7 @@ from crashlab.error_points import ErrorState
 from crashlab.explain import explain
 from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
-from crashlab.explain_loss import why_lost
+from crashlab.explain_loss import NOTHING_LOST, why_lost
 from crashlab.kinds import gravity
 from crashlab.protocols import pattern_at
 from crashlab.report import model
@@ -164,6 +164,9 @@ class Findings:
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
         same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
         nested = state.within is not None
+        why = why_lost(judgement, marks) if state.fault == "power" else explanation.why
+        # Where a run goes another way and nothing was lost, no barrier is missing: the advice is that for a kill.
+        is_kill = problem.kind == "diverged" and why == NOTHING_LOST
         finding = model.Finding(
             id=state.id,
             verdict="violation",
@@ -180,8 +183,8 @@ class Findings:
             observed=_observed(step),
             expected=problem.expected,
             effects=_effects(reference, state, answer),
-            why=why_lost(judgement, marks) if state.fault == "power" else explanation.why,
-            advice=_advice(state, problem.kind, advice) or explanation.advice,
+            why=why,
+            advice=(() if is_kill else _advice(state, problem.kind, advice)) or explanation.advice,
             same_count=len(same),
             same=tuple(state_id for _, state_id in same[:SAME_IDS]),
             digest=state.digest,
@@ -210,16 +213,30 @@ def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, .
 
 
 def _size(state: CrashState) -> tuple[int, int]:
-    """What makes a case small: an early crash, then a short cut, or few losses."""
+    """What makes a case small: an early crash, then a short cut, or few losses.
+
+    The crash first: held against each other on the planted losses, the fewest losses at any moment mostly lie later,
+    so that twice as many ops had to be shown, and were lost no less plainly.
+    """
     if state.within is not None:
         return nested_finding.size_of(state)
     if isinstance(state, ErrorState):
         return error_size(state)
     if state.fault == "power":
-        return state.last_op, 1_000_000 if state.id.endswith("-all") else state.id.count(",") + 1
+        return state.last_op, _lost(state)
     if state.damage is not None:
         return state.last_op, KINDS.index(state.damage.kind)
     return state.last_op, state.cut_bytes or 0
+
+
+def _lost(state: CrashState) -> int:
+    """How many losses the id of a power loss names: ``power@9-3,5..6,8..`` those of ops 3, 5, 6, 8 and 9."""
+    _, _, named = state.id.partition("-")
+    if named == "all":
+        return 1_000_000
+    ranges = re.findall(r"(?:^|,)(\d+)\.\.(\d*)", named)
+    further = sum(int(last or state.last_op) - int(first) for first, last in ranges)
+    return (named.count(",") + 1) * bool(named) + further
 
 
 def _fault_line(state: CrashState) -> str:
@@ -365,19 +382,21 @@ def _directories(trace: t.Trace) -> frozenset[int]:
     )
 
 
+_AT_AN_OP = {"power": "power", "error": "error", "recovery": "nested"}
+"""The columns of the crash matrix that belong to an op as a whole, by fault."""
 _RANK = ("", "consistent", "refused", "unmeasured", "violation")
 
 
 def matrix(
     tried: Sequence[tuple[Mapping[str, tuple[str, str]], Sequence[Spot]]], places: Places
 ) -> tuple[model.MatrixRow, ...]:
-    """The crash matrix: per span of ops the worst verdict before, inside and after it, and of a power loss there.
+    """The crash matrix: per span of ops the worst verdict before, inside and after it, and of the other faults there.
 
     ``tried`` has, per fault, the verdict and kind of each digest, and where all states stand, equal ones
     included.
     """
     spans = places.spans()
-    cells: list[dict[str, str]] = [dict.fromkeys(("before", "inside", "after", "power"), "") for _ in spans]
+    cells: list[dict[str, str]] = [dict.fromkeys(("before", "inside", "after", *_AT_AN_OP.values()), "") for _ in spans]
     kinds: list[set[str]] = [set() for _ in spans]
     counts = [0] * len(spans)
     starts = {span.first - 1: position for position, span in enumerate(spans)}
@@ -410,8 +429,8 @@ def matrix(
 def _cells_of(spot: Spot, starts: dict[int, int], ends: dict[int, int], of_op: list[int]) -> list[tuple[int, str]]:
     if spot.fault == "damage":
         return []  # no op was under way
-    if spot.fault == "power":
-        return [(of_op[max(spot.done - 1, 0)], "power")] if of_op else []
+    if spot.fault in _AT_AN_OP:
+        return [(of_op[max(spot.done - 1, 0)], _AT_AN_OP[spot.fault])] if of_op else []
     if spot.cut:
         return [(of_op[spot.done], "inside")]
     found = []

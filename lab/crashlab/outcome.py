@@ -51,7 +51,7 @@ class Outcome:
         seconds: float,
     ) -> model.Report:
         """The report, kept in ``folder``, if there is one, with the trace and all that a replay needs."""
-        reasons = (*recorded.unmeasured, *self.unmeasured)
+        reasons = _once((*recorded.unmeasured, *self.unmeasured))
         verdict: model.Verdict = "violation" if self.found else "unmeasured" if reasons else "consistent"
         # Where the trace itself is not to be believed, what was found on it is no violation.
         if any(reason.code in FALSE_TRACE for reason in reasons):
@@ -91,6 +91,15 @@ def _with_accepted_apart(report: model.Report, asked: Asked) -> model.Report:
     return report if asked.baseline is None else asked.baseline.applied(report, whole=asked.only is None)
 
 
+def _once(reasons: Iterable[model.UnmeasuredReason]) -> tuple[model.UnmeasuredReason, ...]:
+    """What holds of a recovery under every fault is said once; under which it was seen first is no news."""
+    told: list[model.UnmeasuredReason] = []
+    for reason in reasons:
+        if reason.code != "never-recovered" or all(each.code != reason.code for each in told):
+            told.append(reason)
+    return tuple(told)
+
+
 def _way(host: Host) -> str:
     return "command" if host.description["kind"] == Commands.kind else host.mode
 
@@ -115,6 +124,7 @@ def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
         "ended": reference.ended,
         "nothing": reference.nothing,
         "rebuilt": list(reference.rebuilt),
+        "traced": host.traced,
     }
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from crashlab.crash.sources import Source
     from crashlab.damage_twins import Twins
     from crashlab.demands import Reference
+    from crashlab.error_trial import ErrorTrial
     from crashlab.faults import FaultRequest
     from crashlab.observation import Step
     from crashlab.subject import AnySubject
@@ -181,13 +182,14 @@ class _Exploration:
         shown = self._losses(reference, self._asked.named_profiles) if self._asked.disk else losses
         findings = Findings(places, shown)
         rounds = self._tried(reference, findings, losses)
-        self._in_recovery(reference, findings, losses, rounds)
+        nested = self._in_recovery(reference, findings, losses, rounds)
         if whole:
             self._control(recorded)
-        crashes = [(tried.judged, tried.spots) for tried in rounds if tried.fault != "damage"]
-        self._outcome.matrix = matrix(crashes, places) if crashes else ()
         self._outcome.counts[:0] = [tried.count() for tried in rounds]
-        self._with_errors(recorded, findings)
+        errors = self._with_errors(recorded, findings)
+        crashes = [(tried.judged, tried.spots) for tried in (*rounds, *nested) if tried.fault != "damage"]
+        crashes += [(trial.judged, trial.spots) for trial in errors]
+        self._outcome.matrix = matrix(crashes, places) if crashes else ()
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
         power = next((tried for tried in rounds if tried.fault == "power"), None)
@@ -225,11 +227,11 @@ class _Exploration:
 
     def _in_recovery(
         self, reference: Reference, findings: Findings, losses: Losses | None, rounds: Sequence[Round]
-    ) -> None:
-        """Crashes of the recoveries from what the other faults left."""
+    ) -> Sequence[Round]:
+        """Crashes of the recoveries from what the other faults left; the rounds of these."""
         fault = next((each for each in faults_of(self._asked) if each.name == "recovery"), None)
         if fault is None:
-            return
+            return ()
         from crashlab.nested_trial import NestedTrial  # noqa: PLC0415 - few checks crash a recovery
 
         earlier = {digest: verdict for tried in rounds for digest, (verdict, _) in tried.judged.items()}
@@ -240,12 +242,13 @@ class _Exploration:
         self._outcome.unmeasured.extend(trial.unmeasured)
         self._outcome.notes.extend(trial.notes)
         self._outcome.counts.append(trial.count())
+        return trial.rounds
 
-    def _with_errors(self, recorded: Recorded, findings: Findings) -> None:
+    def _with_errors(self, recorded: Recorded, findings: Findings) -> Sequence[ErrorTrial]:
         """The same subject in live runs whose calls fail."""
         fault = next((each for each in faults_of(self._asked) if each.name == "error"), None)
         if fault is None:
-            return
+            return ()
         from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few checks ask for it
 
         origins = () if recorded.raw is None else recorded.raw.origins
@@ -255,6 +258,7 @@ class _Exploration:
         self._outcome.unmeasured.extend(trial.unmeasured)
         self._outcome.notes.extend(trial.notes)
         self._outcome.counts.append(trial.count())
+        return (trial,)
 
     def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> None:
         """The same subject on a real disk."""

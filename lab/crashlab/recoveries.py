@@ -113,7 +113,10 @@ class Recoveries:
         where = f"recovery of {outer.id}"
         if differing or hidden:
             text = f"{where}: {'; '.join((differing or hidden)[:3])} (traced / real): no op explains it."
-            self._doubt("unseen-writer", text, "This version sees writes of Python code in the process itself only.")
+            advice = "From inside of Python only its own writes of that process are seen; recorder='strace' sees more."
+            if self._host.watches_from_outside:
+                advice = "Write these files by calls that strace shows with their bytes, such as write and rename."
+            self._doubt("unseen-writer", text, advice)
         if recording.outside_writes:
             text = f"{where} wrote outside its directory: {', '.join(recording.outside_writes[:5])}."
             self._doubt("outside-write", text, "Move these files under lab.dir, or list them in outside=[…].")

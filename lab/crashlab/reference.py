@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.agreement import difference, runs_differ
 from crashlab.demands import Reference
 from crashlab.errors import ToolMissing, UsageError
-from crashlab.honesty import identity
 from crashlab.record.proof import replay_proof
 from crashlab.record.strace.mapped import HOLD_US
 from crashlab.record.strace.tool import available
@@ -121,10 +120,10 @@ def _twice(host: Host, *, traced: bool) -> Recorded:
     reasons, proof = fitness(first, whole, description, traced=traced)
     controls = [proof]
     if not any(reason.code == "empty-trace" for reason in reasons):
-        difference = _difference(first, recorded(host, traced=traced))
-        controls.append(Control(control="runs-agree", passed=not difference, detail=difference))
-        if difference:
-            reasons.append(_runs_differ(difference))
+        told = difference(first, recorded(host, traced=traced))
+        controls.append(Control(control="runs-agree", passed=not told, detail=told))
+        if told:
+            reasons.append(runs_differ(told, first, description["kind"]))
     notes = _notes(first, description)
     return Recorded(
         reference=reference,
@@ -342,32 +341,6 @@ def _unseen(differing: tuple[str, ...], unseen: tuple[str, ...], *, traced: bool
             "Write these files by calls that strace shows with their bytes, such as write and rename, in the program."
         )
     return UnmeasuredReason(code="unseen-writer", detail=text, next=advice)
-
-
-def _difference(first: RawRecording, second: RawRecording) -> str:
-    """How two uncrashed runs differ in end or effects; "" where they agree."""
-    ends = [(each.value or {}).get("end") for each in (first, second)]
-    if canonical(ends[0]) != canonical(ends[1]):
-        return f"{_first_difference(*ends)}"
-    effects = [Counter(identity(op) for op in each.ops if isinstance(op, t.Effect)) for each in (first, second)]
-    if effects[0] != effects[1]:
-        odd = next(iter((effects[0] - effects[1]) + (effects[1] - effects[0])))
-        return f"effect {odd[0]} {odd[1]}"
-    return ""
-
-
-def _first_difference(first: Any, second: Any) -> str:
-    if isinstance(first, dict) and isinstance(second, dict):
-        for key in sorted(first.keys() | second.keys()):
-            if canonical(first.get(key)) != canonical(second.get(key)):
-                return f"{key} {shown(first.get(key), limit=24)} / {shown(second.get(key), limit=24)}"
-    return f"{shown(first)} / {shown(second)}"
-
-
-def _runs_differ(difference: str) -> UnmeasuredReason:
-    text = f"two uncrashed runs ended differently: {difference}."
-    advice = 'If that is allowed, compare the rest: view=lambda end: {"n": end["n"]}.'
-    return UnmeasuredReason(code="runs-differ", detail=text, next=advice)
 
 
 def _notes(recording: RawRecording, description: dict[str, Any]) -> tuple[str, ...]:

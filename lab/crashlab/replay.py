@@ -62,6 +62,7 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     if into is not None:
         _make_room(into)
     with Host(stored["subject"], jobs=1, root=trace.root) as host:
+        host.traced = stored.get("traced")
         reference = _reference(host, trace, stored, rebuilt)
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
         if later:
@@ -100,7 +101,7 @@ def _error_again(run: RunFolder, state_id: str, into: Path | None, started: floa
     findings = Findings(Places(trace))
     with Host(stored["subject"], jobs=1, root=trace.root) as host:
         if earlier.get("settings", {}).get("recorder") == "strace":
-            host.traced = {}
+            host.traced = stored.get("traced") or {}  # of a program with mapped files: how long each call is held
         reference = _reference(host, trace, stored, tuple(stored.get("rebuilt", ())))
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
         trial = ErrorTrial(host, asked, reference, FaultRequest("error"))

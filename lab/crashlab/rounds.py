@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from crashlab import trace as t
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
-from crashlab.demands import unknowns_of
+from crashlab.crash.nested import first_of
+from crashlab.demands import mend_check, unknowns_of
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
 from crashlab.observation import readable, same, unfolded
@@ -87,7 +88,7 @@ TRIED_FOR_SMALLER = 40
 
 
 class Spot(NamedTuple):
-    """Where a state stands in the trace, for the crash matrix."""
+    """Where a state stands in the trace of the run, for the crash matrix: of a crash of a recovery, its first crash."""
 
     digest: str
     fault: str
@@ -221,8 +222,11 @@ class Round:
         return saw_same and (shared.verdict, shared.kind) == (judgement.verdict, judgement.kind)
 
     def _distrust(self, state_id: str) -> None:
-        """From now on, under every fault, and for all states so far: processes of their own."""
-        if self._host.mode == WARM:
+        """From now on, under every fault, and for all states so far: processes of their own.
+
+        A command is always a new process: what it does otherwise the second time lies in its files, or in chance.
+        """
+        if self._host.mode == WARM and self._reference.kind != Commands.kind:
             self._host.mode = ISOLATED
             self.notes.append(
                 f"recovered in a process that had recovered before, {state_id} comes out otherwise than in a new one: "
@@ -244,7 +248,7 @@ class Round:
         errors = [step.value["check_error"] for step in answer.steps if step.value and "check_error" in step.value]
         if errors and not any(reason.code == "checker-failed" for reason in self.unmeasured):
             text = f"check itself failed at {answer.state}: {errors[0]}"
-            self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
+            self._doubt("checker-failed", text, mend_check(self._reference))
 
     def _settled(self, judgement: Judgement, answer: Answer) -> Judgement:
         if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):
@@ -262,7 +266,7 @@ class Round:
         """One request per distinct state, as long as the budget lasts."""
         for state in self.states():
             self._points += state.cut_bytes is None
-            self.spots.append(Spot(state.digest, state.fault, state.done, state.cut_bytes is not None))
+            self.spots.append(Spot(state.digest, state.fault, first_of(state).done, state.cut_bytes is not None))
             if state.digest in self._distinct:
                 continue
             if self._is_used_up():

@@ -223,7 +223,9 @@ class Budget:
     they would tell no more; where that happens at many moments, fewer are enough at the rest.
     ``real_kills`` is the size of the seeded sample that is also killed for real; ``images`` how many crash
     images of a real disk are looked at, where one was asked for; ``anew`` how many further states are recovered to
-    prove a piece of advice.
+    prove a piece of advice. ``errors``: of what is watched from outside, ``"sites"`` has each I/O error at the first op
+    of each site in the stated bound (:mod:`crashlab.error_choice`), ``"ops"`` each at each op; what is watched from
+    inside Python has it at each op in any case.
     """
 
     states: int = 5_000
@@ -236,6 +238,7 @@ class Budget:
     real_kills: int = 8
     images: int = 800
     anew: int = 50
+    errors: Literal["sites", "ops"] = "sites"
 
     @staticmethod
     def of(budget: str | Budget | None) -> Budget:
@@ -261,6 +264,7 @@ FULL = Budget(
     violations=500_000,
     real_kills=200,
     images=8_000,
+    errors="ops",
 )
 BRIEF = Budget(states=2_000, subset=2, sample=0, violations=2, real_kills=4, images=100, anew=8)
 BUDGETS = {"quick": QUICK, "full": FULL, "brief": BRIEF}

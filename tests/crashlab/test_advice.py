@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crashlab import advice as module
+from crashlab import barrier_search
 from crashlab import trace as t
-from crashlab.advice import Limits, advise, redundant
+from crashlab.advice import WHOLE_SEARCH, advise, redundant
+from crashlab.barrier_search import Limits
 from crashlab.barriers import Advice, Barrier, candidates, with_barriers
 from crashlab.crash.power import PowerLoss, Recipe
 from crashlab.crash.profiles import parse_profile, parse_profiles
@@ -155,7 +156,7 @@ def test_a_barrier_in_the_wrong_place_is_caught(monkeypatch: pytest.MonkeyPatch)
         return with_barriers(trace, [replace(each, after=tuple(n + 1 for n in each.after)) for each in barriers])
 
     good = advice_for(REPLACED, "ext4").sets[0]
-    monkeypatch.setattr(module, "with_barriers", late)
+    monkeypatch.setattr(barrier_search, "with_barriers", late)
     (wrong,) = advice_for(REPLACED, "ext4").sets
     assert wrong != good
     assert is_mended(REPLACED, "ext4", good)
@@ -261,7 +262,7 @@ def test_of_many_candidates_those_are_taken_that_failing_states_show_otherwise()
     program.add(t.SavePoint, name="A").add(t.Sync).write("a", 100).write("b", 100).ack()
     wanted = data(100, 2), data(100, 3)
     pattern = Pattern(program, lambda tree, acks: acks > 0 and (content(tree, "a"), content(tree, "b")) != wanted)
-    assert len(candidates(program.trace, len(program.ops))) > module.WHOLE_SEARCH
+    assert len(candidates(program.trace, len(program.ops))) > WHOLE_SEARCH
     advice = advice_for(pattern, "ext4")
     assert told(advice) == {(("a", (16,)), ("b", (17,)))}
     assert advice.tried <= 5
@@ -296,7 +297,7 @@ def test_a_long_loop_takes_few_enumerations(profile: str, monkeypatch: pytest.Mo
         made.append(len(made))
         return PowerLoss(*args, **options)
 
-    monkeypatch.setattr(module, "PowerLoss", counted)
+    monkeypatch.setattr(barrier_search, "PowerLoss", counted)
     judge = judge_by(pattern.fails)
     advice = advise(pattern.program.trace, parse_profiles(profile), verdicts.get, judge=judge, limits=Limits(bound=4))
     (best,) = advice.sets

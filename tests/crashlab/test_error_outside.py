@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
+from crashlab import UsageError
 from crashlab import trace as t
-from crashlab.error_outside import missing, possible
-from crashlab.error_points import points
+from crashlab.error_outside import demand_possible, missing, possible
+from crashlab.error_points import parse, point_of, points
 from crashlab.tree import Tree
-
-if TYPE_CHECKING:
-    import pytest
 
 OPS = (
     t.Create(n=1, path="dir/a", inode=2),
@@ -31,6 +29,34 @@ def test_what_no_call_can_refuse_is_left_out() -> None:
     assert notes[0].startswith("error: 3 of 5 ops cannot be made to fail from outside: ")
     for each in ("1 made by a part of one pwrite64", "1 made by bind", "1 made by a store into a mapped file"):
         assert each in notes[0]
+
+
+def test_a_file_without_a_name_meets_no_error() -> None:
+    """Its ops are numbered when a link names it, whoever watches; the link itself can fail in Python code."""
+    ops = (
+        t.Create(n=1, path="", inode=2),
+        t.Write(n=2, path="", inode=2, offset=0, data=b"ab"),
+        t.Fsync(n=3, path="", inode=2),
+        t.Link(n=4, path="dir/a", inode=2),
+        t.Rename(n=5, path="dir/a", inode=2, to="dir/b"),
+    )
+    trace = t.Trace(root="/r", base=Tree.empty(), ops=ops)
+    kept, notes = possible(points(trace, ("EIO",)), trace, outside=False)
+    assert {point.n for point in kept} == {4, 5}
+    assert notes == [
+        "error: 3 of 5 ops cannot be made to fail here: 3 made by calls on a file without a name (O_TMPFILE)."
+    ]
+    origins = ((7, "linkat", 1),) * 4 + ((7, "rename", 1),)
+    kept, notes = possible(points(trace, ("EIO",)), trace, origins)
+    assert {point.n for point in kept} == {5}
+    assert notes[0].startswith("error: 4 of 5 ops cannot be made to fail from outside: 3 made by calls on a file")
+    assert notes[0].endswith("1 made by a part of one linkat.")
+    with pytest.raises(UsageError, match=r"op 2 \(write\) is of a file without a name .* cannot be made to fail"):
+        point_of(trace, parse("error@2:EIO"), "error@2:EIO")
+    linked = point_of(trace, parse("error@4:EIO"), "error@4:EIO")
+    with pytest.raises(UsageError, match=r"error@4:EIO: op 4 cannot be made to fail from outside: .* of one linkat"):
+        demand_possible(linked, origins)
+    demand_possible(linked, ())
 
 
 def test_a_stored_run_keeps_no_origins() -> None:

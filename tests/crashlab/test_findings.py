@@ -13,9 +13,10 @@ from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.places import Places
 from crashlab.crash.profiles import parse_profiles
+from crashlab.crash.states import CrashState
 from crashlab.demands import Problem, Reference
 from crashlab.explain import explain
-from crashlab.findings import Findings, disk_lines, matrix, op_lines
+from crashlab.findings import Findings, _size, disk_lines, matrix, op_lines
 from crashlab.judge import Judgement
 from crashlab.observation import Answer, Step
 from crashlab.rounds import Spot
@@ -257,6 +258,25 @@ def test_a_lost_op_is_noted_with_what_of_it_is_gone() -> None:
         "crashlab replay power@5-3d0,3d1",
     )
     assert "before the bytes" in found.why
+
+
+@pytest.mark.parametrize(
+    ("state_id", "lost"),
+    [
+        ("power@9", 0),
+        ("power@9-3", 1),
+        ("power@9-3d2,5n", 2),
+        ("power@9-3,5..6,8..", 5),
+        ("power@9-7..", 3),
+        ("power@9-3+4096..", 1),
+        ("power@9-all", 1_000_000),
+    ],
+)
+def test_a_run_of_losses_counts_as_many(state_id: str, lost: int) -> None:
+    """A short name is no small loss: of two states of one moment the one that lost less is shown."""
+    trace = trace_of(*(write("a", 10, b"x") for _ in range(9)))
+    state = CrashState(id=state_id, fault="power", trace=trace, tree=trace.base, done=9)
+    assert _size(state) == (9, lost)
 
 
 def test_the_profiles_that_allow_a_loss_are_named() -> None:

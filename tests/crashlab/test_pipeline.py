@@ -18,6 +18,7 @@ from crashlab.report.folder import RunFolder
 from crashlab.report.model import CONTROLS, Report
 from tests.crashlab import subjects
 from tests.crashlab.here import needs_strace
+from tests.quality import failing_stores, interrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +100,26 @@ def test_both_barriers_hold_on_the_weakest_file_system(tmp_path: Path) -> None:
 def test_check_returns_the_report_of_a_pass(tmp_path: Path) -> None:
     """A pass gives the report back."""
     assert check(subjects.CHECKED, faults="kill", out=tmp_path).verdict == "consistent"
+
+
+def test_errors_and_crashes_of_recoveries_stand_in_the_matrix(tmp_path: Path) -> None:
+    """At the op where the error struck, and where the first crash was: what no kill of the run itself shows."""
+    report = explore(failing_stores.SWALLOWS, faults="kill,error:EIO", out=tmp_path, budget=NO_KILLS)
+    struck = {int(finding.id.split("@")[1].split(":")[0]) for finding in report.findings}
+    assert struck, report
+    for n in struck:
+        [row] = [row for row in report.matrix if row.first_op <= n <= row.last_op]
+        assert (row.error, row.nested) == ("violation", "")
+        assert "violation" not in (row.before, row.inside, row.after)
+    right = explore(failing_stores.RIGHT, faults="kill,error:EIO", out=tmp_path, budget=NO_KILLS)
+    assert {row.error for row in right.matrix} <= {"consistent", ""}
+    assert "consistent" in {row.error for row in right.matrix}
+    again = explore(interrupted.TAKES_AWAY, faults="kill,recovery", out=tmp_path, budget=NO_KILLS)
+    assert {finding.fault for finding in again.findings} == {"recovery"}, again
+    for n in {int(finding.id.split("@")[1].split("/")[0]) for finding in again.findings}:
+        [row] = [row for row in again.matrix if row.first_op <= n <= row.last_op]
+        assert (row.nested, row.error) == ("violation", "")
+    assert "violation" not in {cell for row in again.matrix for cell in (row.before, row.inside, row.after)}
 
 
 def test_unmeasured_is_never_a_pass(tmp_path: Path) -> None:

@@ -107,6 +107,20 @@ def test_what_only_a_third_crash_shows_is_found_at_depth_two(tmp_path: Path) -> 
     assert [(each.id, each.digest) for each in again.findings] == [(finding.id, finding.digest)]
 
 
+def test_what_only_a_fourth_crash_shows_is_found_at_depth_three(tmp_path: Path) -> None:
+    """A recovery that bears two crashes and not three is clean at depth two; three of its own crashes are told."""
+    two, three = (
+        explore(interrupted.BEARS_TWO, faults=f"kill,recovery[depth={depth}]", out=tmp_path, budget=FAST)
+        for depth in (2, 3)
+    )
+    assert two.verdict == "consistent", str(two)
+    assert three.verdict == "violation", str(three)
+    finding = three.findings[0]
+    assert (finding.id.count("/"), len(finding.crashes)) == (3, 3)
+    again = replay(RunFolder.open(None, tmp_path), finding.id)
+    assert [(each.id, each.digest) for each in again.findings] == [(finding.id, finding.digest)]
+
+
 def test_a_full_budget_goes_to_depth_two_by_itself(tmp_path: Path) -> None:
     """Every state of every recovery is tried, none by chance, and the third crash is found."""
     budget = dataclasses.replace(Budget.of("full"), real_kills=2)
@@ -157,6 +171,7 @@ def test_a_recovery_that_writes_unseen_is_unmeasured(tmp_path: Path) -> None:
     report = explore(interrupted.CHILD_WRITES, faults="kill,recovery", out=tmp_path, budget=FAST)
     assert report.verdict == "unmeasured"
     assert [reason.code for reason in report.unmeasured] == ["unseen-writer"]
+    assert "recorder='strace' sees more" in report.unmeasured[0].next
     assert "recovery of kill@" in report.unmeasured[0].detail
 
 

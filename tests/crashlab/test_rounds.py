@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crashlab import Budget, Policy, explore, rounds
+from crashlab import Budget, Commands, Policy, Subject, explore, rounds
 from crashlab.crash.ids import state_of
-from crashlab.demands import Reference
+from crashlab.demands import Reference, mend_check
 from crashlab.recover.host import ALWAYS_ISOLATED, Host
 from crashlab.rounds import addressed, request
 from tests.crashlab import subjects
+from tests.crashlab.here import needs_strace
 from tests.crashlab.traces import ack, create, trace_of
 from tests.quality import memories, programs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from crashlab import Report
+    from crashlab import Lab, Report
     from crashlab.subject import AnySubject
 
 NO_KILLS = Budget(real_kills=0)
@@ -60,6 +61,55 @@ def test_what_a_process_remembers_is_found_out(
     assert (shared.settings.recovery, isolated.settings.recovery) == ("isolated", "isolated")
     assert "something stays in memory" in shared.notes[0]
     assert not isolated.notes
+
+
+@needs_strace
+def test_a_command_keeps_nothing_in_memory(tmp_path: Path) -> None:
+    """What it does otherwise the second time, here failing once for no reason, is no sign of a shared process."""
+    once = f"if [ -e {tmp_path}/ran ] && [ ! -e {tmp_path}/failed ]; then touch {tmp_path}/failed; exit 1; fi"
+    subject = Commands("echo 1 >{dir}/a", f"{once}; touch {tmp_path}/ran", check="true", name="odd")
+    report = explore(subject, faults="kill", out=tmp_path / "out", budget=NO_KILLS, jobs=1)
+    assert (tmp_path / "failed").exists()
+    assert [note for note in report.notes if "memory" in note] == []
+
+
+@pytest.mark.parametrize(("kind", "words"), [("Commands", "exit with 0"), ("Subject", "raise AssertionError")])
+def test_a_check_is_mended_in_its_own_language(kind: str, words: str) -> None:
+    """A program raises no AssertionError that anybody would hear of."""
+    assert words in mend_check(Reference(kind=kind, trace=trace_of(ack())))
+
+
+def test_that_nothing_recovers_is_said_once(tmp_path: Path) -> None:
+    """Not once per fault: the recovery is the same."""
+
+    def run(lab: Lab) -> None:
+        (lab.dir / "a").write_text("1")
+
+    def resume(_lab: Lab) -> None:
+        raise RuntimeError
+
+    report = explore(Subject(run, resume), faults="kill,power", out=tmp_path, budget=NO_KILLS)
+    assert len(report.faults) == 2
+    assert [reason.code for reason in report.unmeasured].count("never-recovered") == 1
+
+
+def test_where_nothing_was_lost_no_barrier_is_spoken_of(tmp_path: Path) -> None:
+    """A resume that only loads goes another way after each crash: that is told as for a kill."""
+
+    def run(lab: Lab) -> str:
+        for text in ("1", "2"):
+            (lab.dir / "a").write_text(text)
+        return "2"
+
+    def resume(lab: Lab) -> str:
+        return (lab.dir / "a").read_text() if (lab.dir / "a").exists() else ""
+
+    report = explore(Subject(run, resume), faults="power", out=tmp_path, budget=NO_KILLS)
+    same = [finding for finding in report.findings if "a kill here ends the same way" in finding.why]
+    assert {finding.kind for finding in same} == {"diverged"}, report
+    for finding in same:
+        assert "Where it only loads what is there" in " ".join(finding.advice)
+        assert "barrier" not in " ".join(finding.advice)
 
 
 def test_a_shared_process_that_is_believed_hides_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashlab import Log, Subject
@@ -283,19 +284,20 @@ def resume_reusing(lab: Any) -> str:
 REUSES_TEMPORARY = Subject(run_reusing, resume_reusing)
 
 
-def resume_counting_tries(lab: Any) -> dict[str, Any]:
-    """Wrong: notes how often it has tried, and at the third time gives its state up."""
+def resume_counting_tries(lab: Any, borne: int = 1) -> dict[str, Any]:
+    """Wrong: notes how often it has tried, and after ``borne`` crashes of it gives its state up."""
     tries = len(_value(lab.dir / "tries") or [])
     if (_value(lab.dir / "state") or {}).get("step") == STEPS:
         return {"step": STEPS}
     save_atomic(lab.dir, ["tried"] * (tries + 1), "tries")
-    if tries > 1:
+    if tries > borne:
         (lab.dir / "state").unlink(missing_ok=True)
         return {"step": 0, "from": 0}
     return run_counting(lab)
 
 
 BEARS_ONE = Subject(run_counting, resume_counting_tries, check=check_acked)
+BEARS_TWO = Subject(run_counting, partial(resume_counting_tries, borne=2), check=check_acked)
 
 
 def _pay(lab: Any, order: str) -> str:

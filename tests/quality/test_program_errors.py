@@ -74,6 +74,8 @@ def test_a_script_that_ignores_a_failed_write_is_found(tmp_path: Path) -> None:
     assert report.verdict == "violation", report
     ids = {finding.id for finding in report.findings}
     assert {"error@2:ENOSPC", "error@2:short-write"} & ids, report
+    lines = [finding.fault_line for finding in report.findings]
+    assert any(line.endswith(" until the run had ended") for line in lines), lines  # a program has no call that returns
     assert any("was acked" in finding.summary for finding in report.findings)
 
 
@@ -96,6 +98,33 @@ def test_a_script_that_starts_anew_where_it_cannot_read_is_found(tmp_path: Path)
     clean = tried(script("right"), tmp_path, "error:EIO-read")
     assert clean.verdict == "consistent", clean
     assert clean.faults[0].points > 1
+
+
+MAPS = """
+import mmap, os, sys
+os.chdir(sys.argv[1])
+fd = os.open("state", os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(fd, 4096)
+with mmap.mmap(fd, 4096) as pages:
+    pages[0:1] = b"1"
+    try: os.mkdir("made")
+    except OSError: pass
+    pages[0:1] = b"2"
+"""
+
+
+def test_a_program_with_a_mapped_file_meets_errors_and_is_met_again(tmp_path: Path) -> None:
+    """It takes a directory for made that could not be; its stores into memory are seen in both runs."""
+    start = [sys.executable, "-I", "-S", "-c", MAPS, "{dir}"]
+    subject = Commands(start, ["true"], check=["test", "-d", "{dir}/made"], name="maps", timeout_s=20)
+    report = tried(subject, tmp_path, "error:EIO")
+    assert report.verdict == "violation", report
+    assert report.unmeasured == ()
+    run = RunFolder(Path(report.run))
+    assert run.extra("reference.json")["traced"]["hold_us"] > 0
+    made = next(op.n for op in run.trace().ops if op.KIND == "mkdir")
+    again = replay(run, f"error@{made}:EIO")
+    assert (again.verdict, again.unmeasured) == ("violation", ()), again
 
 
 # --- clean -----------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class ProgramReads:
         if path is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         notices = Notices(NUMBERS)
-        code = _START.format(notices=launcher(NUMBERS))
+        code = _START.format(notices=launcher(NUMBERS, reads=True))
         given = {**env, "CRASHLAB_NOTICES": str(notices.theirs.fileno())}
         start = [sys.executable, "-I", "-S", "-c", code, str(int("LC_CTYPE" in env)), path, *argv]
         try:

@@ -228,7 +228,7 @@ def _ran(prepared: Prepared, job: Job, lab: Lab, sink: Sink) -> dict[str, Any]:
 
 def _run_told(prepared: Prepared, job: Job) -> NoReturn:
     """The recorded run where another process watches: this one only writes down its events."""
-    from crashlab.recover.traced import EventLines  # noqa: PLC0415 - only these runs need it
+    from crashlab.events import EventLines  # noqa: PLC0415 - only these runs need it
 
     lines = EventLines(job.events)
     sink: Sink = lines if job.stop_after_acks is None else workload.stop_after(lines, job.stop_after_acks)

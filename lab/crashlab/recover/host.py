@@ -24,6 +24,7 @@ from crashlab.errors import LabError, UsageError
 from crashlab.observation import Answer, RawRecording
 from crashlab.recover import sweep, travel
 from crashlab.recover.crew import Crew
+from crashlab.recover.recorders import Recorders
 from crashlab.recover.start import start_keeper
 from crashlab.recover.wire import Channel, Message
 from crashlab.subject import Commands
@@ -99,6 +100,7 @@ class Host:
         self._servers: dict[str, Channel] = {}
         self._server_pids: dict[str, int] = {}
         self._recorder: Channel | None = None
+        self._recorders: Recorders | None = None
         self._crew: Crew | None = None
         self._prepared: Message | None = None
         self._closed = False
@@ -130,21 +132,33 @@ class Host:
         self._one_at_a_time()
         if self._recorder is None:
             self._recorder = self._worker("record")
-        program = self.description["kind"] == Commands.kind
+        self._recorder.put({"record": self._recording_of(timeout_s, way)})
+        return self._recording(self._recorder)
+
+    def record_many(self, ways: Iterable[Way], *, timeout_s: float) -> Generator[RawRecording, None, None]:
+        """The same for each way, in their order, ``jobs`` at a time; ways are taken as workers get free."""
+        self._one_at_a_time()
+        if self._recorders is not None and not self._recorders.whole:
+            self._recorders.close()
+            self._recorders = None
+        if self._recorders is None:
+            self._recorders = Recorders([self._worker("record") for _ in range(self.jobs)], self._recording)
+        yield from self._recorders.record(self._recording_of(timeout_s, way) for way in ways)
+
+    def _recording_of(self, timeout_s: float, way: Way) -> Message:
+        """The request for one recorded run."""
         nothing = dict.fromkeys(Way.__annotations__)
         traced = way.get("traced", {} if self.traced is None and self.watches_from_outside else self.traced)
-        request = {
+        return {
             **nothing,
             **way,
             "traced": traced,
             "rebuilt": self.description["rebuilt"],
-            "view": program,
+            "view": self.description["kind"] == Commands.kind,
             "timeout_s": timeout_s,
             "stop_after_acks": None if way.get("recovery") else self.description["stop_after_acks"],
             "outside": self.description["outside"],
         }
-        self._recorder.put({"record": request})
-        return self._recording(self._recorder)
 
     def prepare(self, trace: t.Trace, *, modules: Sequence[str] = (), expected: Any = None) -> None:
         """Give the recovery workers a trace, and import ``modules`` before they are forked.
@@ -208,6 +222,8 @@ class Host:
             self._keeper.wait()
         for channel in [*self._servers.values(), *([self._recorder] if self._recorder else [])]:
             channel.close()
+        if self._recorders is not None:
+            self._recorders.close()
         if self._crew is not None:
             self._crew.stop()
         if self._folder and os.path.exists(self._folder):
@@ -253,7 +269,8 @@ class Host:
             limit = {"import_limit_s": self._import_limit_s}
             channel, _ = self._fork({"do": "interpreter", "env": env, **request, **limit}, name)
         else:
-            channel, _ = self._asked_for(self._servers[role], {"do": "fork"}, name)
+            asked = {"do": "fork", "watches": role == "record" and self.watches_from_outside}
+            channel, _ = self._asked_for(self._servers[role], asked, name)
         ready = self._next(channel, _ANSWER_LIMIT_S)
         self.pinned = f"one at a time: {ready['refused']}" if ready["refused"] else "namespace"
         if ready["refused"]:

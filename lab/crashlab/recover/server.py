@@ -78,7 +78,7 @@ class Server:
                 case "prepare":
                     answer = self._prepare(request)
                 case _:
-                    answer = self._fork()
+                    answer = self._fork(watches=request["watches"])
             wire.send(self._control, answer)
 
     def _import(self, request: Message) -> Message:
@@ -104,7 +104,11 @@ class Server:
                 continue
         return {"threads": thread_count()}
 
-    def _fork(self) -> Message:
+    def _fork(self, *, watches: bool) -> Message:
+        """A worker; one that watches programs from outside has the code for it before each run is forked."""
+        if watches:
+            from crashlab.recover import traced  # noqa: F401, PLC0415 - most subjects need none of it
+
         connection = wire.receive_socket(self._control)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # else what the import printed comes out of every child again

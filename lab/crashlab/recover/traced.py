@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from crashlab import program
 from crashlab import trace as t
 from crashlab.errors import UsageError
-from crashlab.events import write_line
 from crashlab.lab import EffectRecord, Lab
 from crashlab.live.errors import ErrorGate
 from crashlab.live.far import GateKeeper
@@ -35,17 +34,6 @@ if TYPE_CHECKING:
 
     from crashlab.record.strace.watching import Finished
     from crashlab.recover.child import Job, Pipe, Prepared
-
-
-class EventLines:
-    """A sink for a traced Python process: each event is one line of the events file."""
-
-    def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-
-    def __call__(self, event_type: type[t.Op], **fields: Any) -> None:
-        """Write it down in one write."""
-        os.write(self._descriptor, write_line(event_type, fields))
 
 
 class _Teller:

@@ -18,7 +18,7 @@ from crashlab.report.finding import SHAPES
 from crashlab.report.finding_view import finding_view
 from crashlab.report.page import count, duration
 from crashlab.report.sentences import FAULT_WORDS, kind_words, stood_by, verdict_sentence
-from crashlab.report.tables import LETTERS, WORDS, by_kind, fault_columns, folded
+from crashlab.report.tables import COLUMNS, LETTERS, WORDS, by_kind, fault_columns, folded
 from crashlab.report.templating import asset, environment, policy, template_module, trusted
 from crashlab.report.text import bound_words, control_words, judged, not_asked
 from crashlab.report.timeline import BIN, timeline_of
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 PAGE_BYTES = 5_000_000
 """No page is larger: where one would be, it is drawn again with less on it."""
 
-_COLUMNS = ("before", "inside", "after", "power")
 _SCREEN_LINES = 30
 
 
@@ -137,7 +136,7 @@ def report_view(report: Report, key: str, limits: Limits, *, opened: bool) -> di
         "failed_controls": failed[: limits.notes],
         "not_asked": not_asked(report),
         "timeline": timeline_of(report, cards, bin_width=limits.bin),
-        "columns": [name for name in _COLUMNS if any(getattr(row, name) for row in report.matrix)],
+        "columns": [name for name in COLUMNS if any(getattr(row, name) for row in report.matrix)],
         "matrix": lines[: limits.matrix],
         "matrix_hidden": len(lines[limits.matrix :]),
         "matrix_key": _matrix_key(report.matrix),
@@ -167,7 +166,7 @@ def _counts(report: Report) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 def _matrix_key(rows: Sequence[MatrixRow]) -> str:
-    used = {getattr(row, column) for row in rows for column in _COLUMNS}
+    used = {getattr(row, column) for row in rows for column in COLUMNS}
     return ", ".join(f"{letter} {verdict}" for verdict, letter in LETTERS.items() if verdict and verdict in used)
 
 

@@ -295,7 +295,8 @@ class MatrixRow:
     """One row of the crash matrix: a save point, an effect or a group of ops, in trace order.
 
     ``before``, ``inside`` and ``after`` hold the worst verdict of a kill just before it, inside it and
-    just after it, ``power`` that of a power loss at or after one of its ops: a verdict, or ``""`` where
+    just after it, ``power`` that of a power loss at or after one of its ops, ``error`` that of an I/O error at one of
+    them, ``nested`` that of a crash of the recovery after a crash there: a verdict, or ``""`` where
     there is no such state; ``kinds`` are the violation kinds in the row.
     """
 
@@ -306,6 +307,8 @@ class MatrixRow:
     inside: str = ""
     after: str = ""
     power: str = ""
+    error: str = ""
+    nested: str = ""
     states: int = 0
     kinds: tuple[str, ...] = ()
 

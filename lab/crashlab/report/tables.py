@@ -38,7 +38,7 @@ ROLES: dict[str, str] = {
 _PLACE_WIDTH, _OPS_WIDTH = 34, 11
 _FOLD_FROM, _ROWS_AT_MOST = 4, 40
 _CELL_WIDTH = 7
-_COLUMNS = ("before", "inside", "after", "power")
+COLUMNS = ("before", "inside", "after", "power", "error", "nested")
 
 
 def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
@@ -48,7 +48,7 @@ def crash_matrix(page: Page, rows: Sequence[MatrixRow]) -> None:
     lines = list(folded(rows))
     shown = lines[:_ROWS_AT_MOST]
     place = page.columns([row.place for row in shown if not isinstance(row, str)] + ["crash in"], _PLACE_WIDTH)
-    columns = [column for column in _COLUMNS if any(getattr(row, column) for row in rows)]
+    columns = [column for column in COLUMNS if any(getattr(row, column) for row in rows)]
     head = f"  {'crash in'.ljust(place)}  {'ops'.ljust(_OPS_WIDTH)}" + "".join(f"  {each:^6}" for each in columns)
     page.line((f"{head}  {'states':>7}", "label"))
     for row in shown:
@@ -90,7 +90,7 @@ def folded(rows: Sequence[MatrixRow]) -> Iterator[MatrixRow | str]:
 
 def _says(row: MatrixRow) -> tuple[object, ...]:
     """What a row has in common with its like: first the words for many of them, then what must be equal."""
-    cells = tuple(getattr(row, column) for column in _COLUMNS)
+    cells = tuple(getattr(row, column) for column in COLUMNS)
     if row.kinds or not {*cells} <= {"consistent", ""}:
         return "like the one above", cells, row.kinds
     # A row without a state must never count as consistent: a budget ran out before it, or nobody asked.
@@ -98,7 +98,7 @@ def _says(row: MatrixRow) -> tuple[object, ...]:
 
 
 def _key(rows: Sequence[MatrixRow]) -> list[Part]:
-    used = {getattr(row, column) for row in rows for column in _COLUMNS}
+    used = {getattr(row, column) for row in rows for column in COLUMNS}
     parts: list[Part] = []
     for verdict, letter in LETTERS.items():
         if verdict and verdict in used:

@@ -210,7 +210,8 @@ def bound_words(report: Report) -> str:
         if fault.startswith("kill"):
             parts.append("writes cut at every byte" if "cut=byte" in fault else "writes cut at page ends")
         elif fault.startswith("error"):
-            parts.append("each error at each op")
+            whole = report.settings.recorder == "python" or budget.get("errors") == "ops"
+            parts.append("each error at each op" if whole else "each error at the first op of each site")
         elif fault.startswith("power"):
             whole = 2 ** budget.get("subset", 0)
             parts.append(f"power losses at each barrier: cuts of the metadata with {whole} variants, larger ones' core")

@@ -82,7 +82,7 @@ def timeline_of(report: Report, numbers: Collection[int], *, bin_width: float = 
     ops = max([report.trace.ops, *(row.last_op for row in report.matrix)])
     if ops == 0 or not report.matrix:
         return None
-    lanes = [(name, _worst(report.matrix, name)) for name in ("kill", "power")]
+    lanes = [(name, _worst(report.matrix, name)) for name in ("kill", "power", "error", "nested")]
     lanes = [(name, verdicts) for name, verdicts in lanes if any(verdict for _, _, verdict in verdicts)]
     flags = tuple(_flags(report.findings, numbers, ops))
     words = [(label, _numbers([each.n for each in report.moments if each.op == op])) for op, label in _LANES]
@@ -132,8 +132,8 @@ def _marks(moments: Sequence[Moment], op: str, ops: int, unit: float) -> Iterabl
 
 def _worst(matrix: Sequence[MatrixRow], lane: str) -> list[tuple[int, int, str]]:
     """Per row its first and last op, and the worst verdict of a crash there."""
-    if lane == "power":
-        return [(row.first_op, row.last_op, row.power) for row in matrix]
+    if lane != "kill":
+        return [(row.first_op, row.last_op, getattr(row, lane)) for row in matrix]
     found = []
     for position, row in enumerate(matrix):
         # Just before a row is just after the one before it, which has it already.

@@ -17,6 +17,7 @@ from crashlab import Subject, UsageError
 from crashlab import trace as t
 from crashlab.recover import travel
 from crashlab.recover.host import Host
+from tests.crashlab.here import needs_strace
 from tests.crashlab.recover.one_step import end_of, record, recorded, recover, request, write_one
 
 
@@ -37,6 +38,18 @@ def test_threads_and_atexit_run_before_the_end() -> None:
     assert (recording.how, recording.value) == ("returned", {"end": "done"})
     assert created == ["dir/thread", "dir/atexit"]
     assert recording.threads == 2
+
+
+@needs_strace
+def test_a_process_that_is_watched_from_outside_loads_no_watcher() -> None:
+    """Each of hundreds of runs is an interpreter of its own: what it loads for nothing it loads under strace."""
+
+    def run(_lab: Any) -> list[str]:
+        return sorted(name for name in sys.modules if name.startswith("crashlab.record.strace"))
+
+    with Host(travel.pack(Subject(run))) as host:
+        recording = host.record(timeout_s=20, traced={})
+    assert (recording.how, recording.value) == ("returned", {"end": []})
 
 
 def test_environment_of_a_step() -> None:

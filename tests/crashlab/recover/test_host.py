@@ -100,6 +100,40 @@ def test_a_stream_that_is_left_early_blocks_nothing() -> None:
 
 
 @pytest.mark.usefixtures("folders")
+def test_runs_are_recorded_several_at_a_time_and_come_in_order(tmp_path: Path) -> None:
+    """Each waits for the next one, in a place of its own: one after the other they would hang. Who stops reading
+    leaves nothing behind, and the next runs get workers of their own."""
+    meeting = str(tmp_path / "meeting")
+    os.mkdir(meeting)
+
+    def run(lab: Any) -> str:
+        number = 1
+        while True:
+            try:
+                os.mkdir(f"{meeting}/{number}")
+                break
+            except FileExistsError:
+                number += 1
+        while not os.path.isdir(f"{meeting}/{number + 1 if number % 2 else number - 1}"):
+            threading.Event().wait(0.01)
+        (lab.dir / "file").write_text("met")
+        return "met"
+
+    with Host(travel.pack(Subject(run)), jobs=2) as host:
+        ways: list[Any] = [{}, {"kill": (1, 0)}, {"kill": (1, 0)}, {}]
+        found = list(host.record_many(iter(ways), timeout_s=20))
+        assert [each.how for each in found] == ["returned", "signal", "signal", "returned"]
+        assert [len(each.ops) for each in found] == [2, 1, 1, 2]
+        stream = host.record_many(iter(ways), timeout_s=20)
+        assert next(stream).how == "returned"
+        stream.close()
+        if len(os.listdir(meeting)) % 2:  # one was ended before it came: the next two are to meet each other
+            os.mkdir(f"{meeting}/{len(os.listdir(meeting)) + 1}")
+        again = [each.how for each in host.record_many(iter(ways[:2]), timeout_s=20)]
+        assert again == ["returned", "signal"]
+
+
+@pytest.mark.usefixtures("folders")
 def test_closing_twice_and_using_afterwards() -> None:
     """close is idempotent; afterwards the lab says that it is closed."""
     host = Host(travel.pack(NOW))

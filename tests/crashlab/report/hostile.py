@@ -27,7 +27,21 @@ TEXTS: dict[str, str] = {
 }
 
 _FIXED = {
-    *("verdict", "note", "how", "step", "change", "type", "schema", "before", "inside", "after", "power"),
+    *(
+        "verdict",
+        "note",
+        "how",
+        "step",
+        "change",
+        "type",
+        "schema",
+        "before",
+        "inside",
+        "after",
+        "power",
+        "error",
+        "nested",
+    ),
     *("contract", "confirmed", "op", "fault"),
 }
 """Fields that hold one word of a list; :mod:`crashlab.report.load` or the drawing looks at them."""

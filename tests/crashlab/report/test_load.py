@@ -37,7 +37,7 @@ DEFINITIONS = {
     "acceptance": model.Acceptance,
     "row": model.MatrixRow,
 }
-ADDED = {"report": {"moments"}, "finding": {"changes"}}
+ADDED = {"report": {"moments"}, "finding": {"changes"}, "row": {"error", "nested"}}
 """Fields that older reports do not have, and that a reader must not count on."""
 
 

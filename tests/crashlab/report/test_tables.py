@@ -90,6 +90,17 @@ def test_a_fault_has_a_column_of_its_own_with_its_worst_verdict() -> None:
     assert table[2].split()[2:5] == ["·", "140", "0"]
 
 
+def test_errors_and_crashes_of_recoveries_have_columns_of_their_own() -> None:
+    """Where they were tried; a row in which they alone went wrong is never folded as consistent."""
+    odd = rows(6, error="violation", nested="consistent", kinds=("lost",))
+    text = text_of(report(matrix=(*rows(6, error="consistent", nested="consistent"), *odd)))
+    head = next(line for line in text.splitlines() if "crash in" in line)
+    assert head.split()[-4:] == ["after", "error", "nested", "states"]
+    assert re.search(r"V +· +3 +lost\n", text)
+    assert "… 4 more, all consistent (12 states)" in text
+    assert "… 4 more, like the one above (12 states)" in text
+
+
 def test_a_power_loss_has_a_column_in_the_matrix_where_one_was_tried() -> None:
     """A matrix without kills shows no empty columns for them."""
     text = text_of(report(matrix=rows(2, before="", inside="", after="", power="violation")))

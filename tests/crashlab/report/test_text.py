@@ -68,6 +68,18 @@ def test_a_byte_cut_is_part_of_the_stated_bound() -> None:
     assert "every prefix, writes cut at every byte;" in text_of(report(settings=settings))
 
 
+def test_the_bound_of_errors_says_what_a_smaller_budget_leaves_to_the_sample() -> None:
+    """Of what is watched from outside, where each error is a run of its own under strace."""
+    for recorder, errors, words in (
+        ("strace", "sites", "each error at the first op of each site; 25 sampled beyond"),
+        ("strace", "ops", "each error at each op; 25 sampled beyond"),
+        ("python", "sites", "each error at each op; 25 sampled beyond"),
+    ):
+        settings = dataclasses.replace(PASS.settings, faults=("error",), recorder=recorder, budget={"errors": errors})
+        text = text_of(report(settings=settings, faults=(count(fault="error", states=9, sampled=25),)))
+        assert f"bound      {words}\n" in text
+
+
 def test_a_violation_names_kinds_numbers_and_smallest_states_in_its_first_line() -> None:
     """pytest shows the first line only, so that it must be enough to go on."""
     first = text_of(VIOLATION).splitlines()[0]

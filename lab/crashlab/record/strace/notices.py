@@ -86,7 +86,11 @@ _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _GO_ON = 1
 _NOTICE = struct.Struct("QIIiIQ6Q")
 _ANSWER = struct.Struct("QqiI")
-_LOAD_BYTES, _EQUAL, _RETURN = 0x20, 0x15, 0x06
+_LOAD_BYTES, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT, _ARGUMENT_BYTES = 0, 4, 16, 8
+CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+"""Flags of which an open has one at least where it may change something, or opens what is to be changed."""
+_FLAGS_OF = {"open": 1, "openat": 2}
 _ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
 
 _PREPARE = """
@@ -122,19 +126,40 @@ def available() -> str:
     return "" if done.returncode == 0 else f"the kernel does not let calls be refused here ({done.stderr.strip()})"
 
 
-def launcher(calls: Numbers = NUMBERS) -> str:
-    """Code for the launcher: sets the filter up and hands it over through ``CRASHLAB_NOTICES``, a socket."""
-    return _prepare(calls) + _HAND_OVER
+def launcher(calls: Numbers = NUMBERS, *, reads: bool = False) -> str:
+    """Code for the launcher: sets the filter up and hands it over through ``CRASHLAB_NOTICES``, a socket.
+
+    With ``reads`` an open waits also where it is only to read.
+    """
+    return _prepare(calls, reads=reads) + _HAND_OVER
 
 
-def _prepare(calls: Numbers) -> str:
-    column, architecture, seccomp = _MACHINES[platform.machine()]
-    numbers = [each[column] for each in calls.values() if each[column] is not None]
-    steps = [(_LOAD_BYTES, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ALLOW), (_LOAD_BYTES, 0, 0, 0)]
-    steps += [(_EQUAL, len(numbers) - position, 0, number or 0) for position, number in enumerate(numbers)]
-    steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NOTIFY)]
-    code = b"".join(struct.pack("HBBI", *step) for step in steps)
-    return _PREPARE.format(code=code.hex(), seccomp=seccomp)
+def _prepare(calls: Numbers, *, reads: bool = False) -> str:
+    code = b"".join(struct.pack("HBBI", *step) for step in _steps(calls, reads=reads))
+    return _PREPARE.format(code=code.hex(), seccomp=_MACHINES[platform.machine()][2])
+
+
+def _steps(calls: Numbers, *, reads: bool) -> list[tuple[int, int, int, int]]:
+    """The filter: the calls that wait.
+
+    An interpreter opens hundreds of files to read them while it starts. Each wait is two changes of the process that
+    runs, so without ``reads`` these go on at once.
+    """
+    column, architecture, _ = _MACHINES[platform.machine()]
+    numbers = {name: each[column] for name, each in calls.items() if each[column] is not None}
+    opens = [(numbers.pop(name), flags) for name, flags in _FLAGS_OF.items() if name in numbers and not reads]
+    steps = [(_LOAD_BYTES, 0, 0, _ARCHITECTURE_AT), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ALLOW)]
+    steps.append((_LOAD_BYTES, 0, 0, _NUMBER_AT))
+    left = 3 * len(opens) + len(numbers)  # so many steps until the two that decide
+    for number, flags in opens:
+        left -= 3
+        steps.append((_EQUAL, 0, 2, number or 0))
+        steps.append((_LOAD_BYTES, 0, 0, _ARGUMENTS_AT + _ARGUMENT_BYTES * flags))  # its lower half: little-endian
+        steps.append((_ANY_BIT, left + 1, left, CHANGING))
+    for number in numbers.values():
+        left -= 1
+        steps.append((_EQUAL, left + 1, 0, number or 0))
+    return [*steps, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NOTIFY)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
-from crashlab.record.strace.notices import NUMBERS, Notice, Notices
+from crashlab.record.strace.notices import CHANGING, NUMBERS, Notice, Notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +209,7 @@ def _would_open(decoder: Decoder, process: Process, notice: Notice) -> _Would | 
         flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
     else:
         flags = notice.args[2 if notice.name == "openat" else 1]
-    if not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) or flags & os.O_TMPFILE == os.O_TMPFILE:
+    if not flags & CHANGING or flags & os.O_TMPFILE == os.O_TMPFILE:
         return None
     exclusive = bool(flags & os.O_CREAT and flags & os.O_EXCL)
     follow = not (exclusive or flags & os.O_NOFOLLOW)

@@ -11,7 +11,7 @@ import pytest
 from crashlab import trace as t
 from crashlab.live.errors import ALLOWED, CLASS_OF_OP, ErrorGate
 from crashlab.record.strace.decoder import HANDLERS
-from crashlab.record.strace.notices import NUMBERS, available
+from crashlab.record.strace.notices import NUMBERS, Notice, Notices, available
 from crashlab.record.strace.refusing import can_refuse
 from tests.crashlab.here import needs_notices
 
@@ -173,6 +173,26 @@ def test_a_gate_that_never_strikes_changes_nothing(run: Any) -> None:
     """Then every call goes on, and the ops are those of a plain run."""
     program = BEFORE.format(CALLS["rename"])
     assert run(program, before=filled, striker=gate(99, "EIO", "write")).prove().ops == run(program, before=filled).ops
+
+
+def test_a_file_that_is_only_read_lets_nobody_wait(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter opens hundreds of them while it starts; what is opened to be changed still waits."""
+    waited: list[Notice] = []
+    take = Notices.take
+
+    def taken(notices: Notices) -> Notice | None:
+        notice = take(notices)
+        waited.extend([] if notice is None else [notice])
+        return notice
+
+    monkeypatch.setattr(Notices, "take", taken)
+    program = """
+for flags in (os.O_RDONLY, os.O_RDONLY | os.O_CLOEXEC, os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC):
+    os.close(os.open("full", flags))
+"""
+    run(program, before=filled, striker=gate(99, "EIO", "write")).prove()
+    flags = [notice.args[2] & ~os.O_CLOEXEC for notice in waited if notice.name == "openat"]
+    assert flags == [os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC]
 
 
 def test_a_kernel_that_gives_no_notices_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
