@@ -115,7 +115,7 @@ def test_commands_are_those_of_the_page() -> None:
 def test_options_on_the_page_exist(capsys: pytest.CaptureFixture[str]) -> None:
     """Every option that the page names is an option of some command."""
     known = ""
-    for command in ("check", "show", "report", "replay", "demo"):
+    for command in ("check", "show", "report", "replay", "demo", "doctor", "init"):
         with pytest.raises(SystemExit):
             cli.main([command, "--help"])
         known += capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The command ``crashlab``: check, run, show, report, replay, demo.
+"""The command ``crashlab``: check, run, show, report, replay, demo, doctor, init.
 
 Data goes to stdout, progress and errors to stderr. argparse would leave with 2 on misuse, which here
 means "unmeasured", so its exit is our own. What a command does is in :mod:`crashlab.commands`; this
@@ -31,7 +31,7 @@ exit codes:
   130  interrupted
 
 Of several subjects the worst counts: 3, 64, 1, 2, 0. show and report exit 0 when there was something to show,
-demo when every naive agent was found and every correct one passed.
+demo when every naive agent was found and every correct one passed, doctor unless nothing can be judged here (2).
 Read from the environment: CRASHLAB_BUDGET, CRASHLAB_FAULTS, CRASHLAB_JOBS, CRASHLAB_OUT, NO_COLOR;
 CRASHLAB_NO_NAMESPACE=1 recovers one state at a time, without a mount namespace;
 CRASHLAB_ISOLATED=1 gives every step of every recovery a process of its own.
@@ -96,6 +96,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_replay(commands)
     _add_demo(commands)
+    _add_doctor(commands)
+    _add_init(commands)
     return parser
 
 
@@ -111,7 +113,11 @@ def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str) ->
 
 def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "check", "try every crash of one or more subjects")
-    parser.add_argument("subjects", nargs="+", metavar="MODULE:OBJECT", help="for example myapp.crash:checkpoint")
+    words = "a subject that crashlab.toml declares, or an object such as myapp.crash:checkpoint; default: all declared"
+    parser.add_argument("subjects", nargs="*", metavar="NAME|MODULE:OBJECT", help=words)
+    looked_for = "default: crashlab.toml here or above, up to the repository's root"
+    parser.add_argument("--config", type=Path, metavar="FILE", help=f"the file that declares subjects; {looked_for}")
+    parser.add_argument("--list", action="store_true", help="only name the subjects")
     _add_trial_options(parser)
 
 
@@ -120,7 +126,12 @@ def _add_trial_options(parser: argparse.ArgumentParser) -> None:
     _add_lab_options(parser)
     disks = "also lose power on a real file system: ext4, xfs or btrfs (Linux, root)"
     parser.add_argument("--disk", metavar="KIND", help=disks)
-    parser.add_argument("--redundant", action="store_true", help="also tell which barriers (fsync) change nothing")
+    parser.add_argument(
+        "--redundant", action="store_true", default=None, help="also tell which barriers (fsync) change nothing"
+    )
+    accepted = "the file of accepted findings; default: crashlab-baseline.toml beside crashlab.toml"
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help=accepted)
+    parser.add_argument("--accept", metavar="REASON", help="accept the findings of this check: write them there")
     parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
     _add_view_options(parser)
 
@@ -171,6 +182,17 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add(commands, "demo", "check the naive and the correct agents of longrun side by side")
     _add_lab_options(parser)
     _add_view_options(parser)
+
+
+def _add_doctor(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "doctor", "say what works on this machine, and what to install")
+    _add_view_options(parser)
+
+
+def _add_init(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add(commands, "init", "look at a code base, and write a first crashlab.toml and a first test file")
+    words = "the folder of the project; default: this one. Its code is read and never run"
+    parser.add_argument("dir", nargs="?", type=Path, default=Path(), metavar="DIR", help=words)
 
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:

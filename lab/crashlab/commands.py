@@ -16,21 +16,22 @@ import os
 import shutil
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashlab.chosen import Chosen, chosen
 from crashlab.errors import UsageError
 from crashlab.exits import CONSISTENT, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
 from crashlab.progress import Progress, is_terminal
 from crashlab.report.folder import RunFolder
 from crashlab.report.load import dump, load
-from crashlab.settings import resolve
+from crashlab.settings import out_folder, resolve
 from crashlab.side_by_side import Checked, check_side_by_side
 from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from crashlab.report.model import Report
 
@@ -42,16 +43,24 @@ CODES = {"consistent": CONSISTENT, "violation": VIOLATION, "unmeasured": UNMEASU
 
 def check(options: argparse.Namespace) -> int:
     """Check each subject; a failure of one does not keep the others from being tried."""
-    for subject in options.subjects:
-        module, colon, name = subject.partition(":")
-        if not (module and colon and name):
-            text = f"{subject!r} names no subject; write MODULE:OBJECT, for example myapp.crash:checkpoint"
-            raise UsageError(text)
-        if module.endswith(".py"):
-            meant = module.removesuffix(".py").strip("./").replace("/", ".")
-            text = f"{subject!r} names a file; write the module: {meant}:{name}"
-            raise UsageError(text)
-    return _check_all(options.subjects, options)
+    subjects = chosen(options.subjects, options.config)
+    if options.list:
+        return _list(subjects, options)
+    return _check_all(subjects, options)
+
+
+def _list(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
+    """Name the subjects that would be checked."""
+    about = {each.name: "" if each.declared is None else each.declared.about for each in subjects}
+    if options.json:
+        rows = [{"name": name, "about": text} for name, text in about.items()]
+        _print(json.dumps({"schema": "crashlab.subjects/1", "subjects": rows}) + "\n")
+        return CONSISTENT
+    from crashlab.report.page import printable  # noqa: PLC0415 - rich is imported only when something is drawn
+
+    width = max(map(len, about))
+    _print("".join(f"{name.ljust(width)}  {printable(text)}".rstrip() + "\n" for name, text in about.items()))
+    return CONSISTENT
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         timeout_s=options.timeout_s,
         name=_name_of(options.start),
     )
-    return _check_all([subject], options)
+    return _check_all([Chosen(subject=subject)], options)
 
 
 def _name_of(start: Sequence[str]) -> str:
@@ -126,7 +135,9 @@ def _side_by_side(subjects: Sequence[tuple[str, Sequence[str]]], options: argpar
     jobs = resolve(jobs=options.jobs).jobs
     names = ("faults", "profile", "budget", "seed", "recorder", "out")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    passed_on = [f"--{name}={value}" for name, value in {"budget": "brief", **given}.items()]
+    # What a project says of its own checks is not meant for these; where it keeps its runs is.
+    usual = {"budget": "brief", "out": out_folder(options.out), "config": os.devnull}
+    passed_on = [f"--{name}={value}" for name, value in {**usual, **given}.items()]
     at_a_time = min(jobs + 1, len(subjects))  # one more than cores: a check also waits, for its own processes
     with Progress(sys.stderr, name="demo", quiet=options.quiet) as progress:
         return check_side_by_side(
@@ -196,10 +207,33 @@ def replay(options: argparse.Namespace) -> int:
     return CODES[report.verdict]
 
 
+def doctor(options: argparse.Namespace) -> int:
+    """Say what works here; 0 where the core does."""
+    from crashlab import doctor as examined  # noqa: PLC0415 - only this command looks at the machine
+
+    findings = examined.examine()
+    works = examined.works(findings)
+    if options.json:
+        _print(json.dumps(examined.to_json(findings)) + "\n")
+    else:
+        from crashlab.report.examined import render_examined  # noqa: PLC0415 - rich only when something is drawn
+
+        _print(render_examined(findings, works=works, **_view(options)))
+    return CONSISTENT if works else UNMEASURED
+
+
+def init(options: argparse.Namespace) -> int:
+    """Look at a code base, and write a first test file and a first crashlab.toml."""
+    from crashlab.starter import start  # noqa: PLC0415 - once in the life of a project
+
+    _print(start(options.dir))
+    return CONSISTENT
+
+
 # --- checking ------------------------------------------------------------------------------------
 
 
-def _check_all(subjects: Sequence[str | Commands], options: argparse.Namespace) -> int:
+def _check_all(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
     reports: list[Report] = []
     codes = [guarded(partial(_check_one, subject, options, reports)) for subject in subjects]
     _show(reports, options)
@@ -213,11 +247,13 @@ def _keep(keep_page: Callable[[Report], Path | None], report: Report) -> int:
     return CONSISTENT
 
 
-def _check_one(subject: str | Commands, options: argparse.Namespace, reports: list[Report]) -> int:
+def _check_one(each: Chosen, options: argparse.Namespace, reports: list[Report]) -> int:
     explore = importlib.import_module("crashlab.pipeline").explore
-    with Progress(
-        sys.stderr, name=subject if isinstance(subject, str) else subject.name, quiet=options.quiet
-    ) as progress:
+    baseline = None if options.baseline is None else os.path.abspath(options.baseline)  # a subject has a folder
+    with (
+        Progress(sys.stderr, name=each.name, quiet=options.quiet) as progress,
+        each.here(options.out) as (subject, out),
+    ):
         report: Report = explore(
             subject,
             faults=options.faults,
@@ -229,7 +265,9 @@ def _check_one(subject: str | Commands, options: argparse.Namespace, reports: li
             only=options.only,
             disk=options.disk,
             redundant=options.redundant,
-            out=options.out,
+            out=out,
+            baseline=baseline,
+            accept=options.accept,
             progress=progress,
         )
     reports.append(report)
@@ -250,13 +288,14 @@ def _show(reports: Sequence[Report], options: argparse.Namespace) -> None:
 
 def _only_finding(report: Report, state_id: str) -> Report:
     """The report with one finding: the one at this state, or the one that this state is another case of."""
-    for finding in report.findings:
+    findings = (*report.findings, *(each.finding for each in report.accepted))
+    for finding in findings:
         if finding.id == state_id:
             return dataclasses.replace(report, findings=(finding,))
-    for finding in report.findings:
+    for finding in findings:
         if state_id in finding.same:
             return dataclasses.replace(report, findings=(finding,))
-    ids = [finding.id for finding in report.findings]
+    ids = [finding.id for finding in findings]
     near = difflib.get_close_matches(state_id, ids, n=1)
     hint = f"; did you mean {near[0]!r}" if near else ""
     known = f"it has {', '.join(ids)}" if ids else "it has none"
@@ -290,7 +329,7 @@ def _print(text: str) -> None:
 
 
 def _out(options: argparse.Namespace) -> Path:
-    return Path(options.out or os.environ.get("CRASHLAB_OUT") or ".crashlab")
+    return out_folder(options.out)
 
 
 def _view(options: argparse.Namespace) -> dict[str, Any]:

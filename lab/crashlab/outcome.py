@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crashlab import __version__
+from crashlab import __version__, context
 from crashlab import trace as t
 from crashlab.report import model
 from crashlab.report.facts import moments_of
@@ -71,13 +71,18 @@ class Outcome:
             unmeasured=reasons,
             matrix=self.matrix,
             moments=moments_of(recorded.reference.trace),
-            notes=(*recorded.notes, *self.notes),
+            notes=(*recorded.notes, *self.notes, *(context.current.notes() if verdict != "consistent" else ())),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             seconds=round(seconds, 3),
             run=str(folder.path),
         )
+        report = _with_accepted_apart(report, asked)
         folder.finish(report)
         return report
+
+
+def _with_accepted_apart(report: model.Report, asked: Asked) -> model.Report:
+    return report if asked.baseline is None else asked.baseline.applied(report, whole=asked.only is None)
 
 
 def _way(host: Host) -> str:

@@ -6,12 +6,12 @@ stay, and per distinct fault the smallest state.
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from crashlab import controls
+from crashlab import context, controls
 from crashlab.crash.damages import Damages
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
@@ -61,13 +61,24 @@ def explore(
     * ``disk`` (``"ext4"``, ``"xfs"``, ``"btrfs"``; Linux, root) loses power on a real file system too.
     * ``redundant`` tells which of the subject's barriers change nothing.
     * ``out`` is the folder for runs, ``.crashlab`` unless said otherwise.
+    * ``baseline`` is the file of accepted findings; ``accept``, a reason, adds those of this check.
+
+    What is not given is asked of the test's marker, of pytest's command line, of the environment and of
+    ``crashlab.toml``, in this order (:mod:`crashlab.context`).
 
     ``progress(phase, done, total)`` is called as work goes on. Raises UsageError only; a violation or an
     unmeasured result is in the report.
     """
     asked = resolve(**options)
     with Host(travel.pack(subject), jobs=asked.jobs) as host:
-        return _Exploration(host, asked, _name(subject, host), progress or (lambda *_: None)).run()
+        name = _name(subject, host)
+        if asked.baseline is not None:
+            asked = dataclasses.replace(asked, budget=asked.baseline.budget(asked.budget, name))
+        report = _Exploration(host, asked, name, progress or (lambda *_: None)).run()
+    if asked.baseline is not None and asked.baseline.accept:
+        asked.baseline.keep(report)
+    context.told(report)
+    return report
 
 
 def check(
@@ -78,14 +89,18 @@ def check(
 ) -> model.Report:
     """Like :func:`explore`, but raise Violation or Unmeasured unless all is consistent.
 
-    The message of the error is the whole text report, its first line complete by itself.
+    The message of the error holds the gravest finding of each fault, its first line complete by itself; the whole
+    report is on the error, and in the folder that its last line names.
     """
     __tracebackhide__ = True  # pytest shows the finding, not this function
-    report = explore(subject, progress=progress, **options)
+    try:
+        report = explore(subject, progress=progress, **options)
+    except UsageError as error:  # it says all there is to say: where in the lab it was noticed helps nobody
+        raise error.with_traceback(None) from None
     if report.verdict == "violation":
-        first = report.findings[0]
-        text = f"VIOLATION {first.kind}: {first.summary} [{first.id}]\n\n{report}"
-        raise Violation(text, kind=first.kind, report=report)
+        from crashlab.report.message import message  # noqa: PLC0415 - rich is imported only when something is drawn
+
+        raise Violation(message(report), kind=report.findings[0].kind, report=report)
     if report.verdict == "unmeasured":
         raise Unmeasured(str(report), report=report)
     return report
@@ -94,11 +109,12 @@ def check(
 def _name(subject: AnySubject | str, host: Host) -> str:
     if host.description["name"]:
         return str(host.description["name"])
+    if context.current.subject:
+        return context.current.subject
     if isinstance(subject, str):
         module, _, attribute = subject.partition(":")
         return module.rpartition(".")[2] if attribute == "subject" else attribute
-    test = os.environ.get("PYTEST_CURRENT_TEST", "")
-    return test.split("::")[-1].split(" ")[0] or subject.kind.lower()
+    return context.running_test() or subject.kind.lower()
 
 
 class _Exploration:

@@ -262,11 +262,17 @@ def _check_limits(description: dict[str, Any]) -> None:
         raise UsageError(text)
 
 
+_OURS = "UsageError: "
+
+
 def _failed(recording: RawRecording, kind: str) -> str:
     what = {"Store": "save", "Log": "append"}.get(kind, "run")
     places = [line.strip() for line in recording.traceback.splitlines() if line.startswith('  File "')]
     own = [place for place in places if os.path.dirname(__file__) not in place] or places  # no frames of the recorder
     where = f" ({own[-1]})" if own else ""
+    by_the_lab = bool(places) and os.path.dirname(__file__) in places[-1]
+    if recording.how == "raised" and by_the_lab and recording.error.startswith(_OURS):
+        return recording.error.removeprefix(_OURS)  # the lab's own words, and nothing of the user's has raised
     if recording.how == "raised":
         calls = sum(isinstance(op, t.Call) for op in recording.ops)
         when = f"on call {calls} of {what}, before any crash" if calls else f"in {what}, before any crash"

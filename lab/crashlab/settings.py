@@ -1,4 +1,4 @@
-"""What a check was asked for, resolved: argument, then environment, then default.
+"""What a check was asked for, resolved: argument, marker, command line, environment, ``crashlab.toml``, default.
 
 Read from the environment: ``CRASHLAB_BUDGET``, ``CRASHLAB_FAULTS``, ``CRASHLAB_OUT``, ``CRASHLAB_JOBS``.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from crashlab import context
 from crashlab.crash.profiles import DEFAULT, Profile, parse_profile, parse_profiles
 from crashlab.errors import UsageError
 from crashlab.faults import FaultRequest, parse_faults
@@ -20,6 +21,8 @@ from crashlab.subject import Budget, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from crashlab.baseline import Baseline
 
 RECORDERS = ("auto", "python", "strace")
 
@@ -39,6 +42,7 @@ class Asked:
     disk: str | None = None
     redundant: bool = False
     out: Path = field(default_factory=lambda: Path(".crashlab"))
+    baseline: Baseline | None = None
 
     def asks(self, fault: str) -> bool:
         """Whether this fault was asked for."""
@@ -110,22 +114,28 @@ class Options(TypedDict, total=False):
     recorder: str | None
     only: str | None
     disk: str | None
-    redundant: bool
+    redundant: bool | None
     out: str | os.PathLike[str] | None
+    baseline: str | os.PathLike[str] | None
+    accept: str | None
 
 
 def resolve(**options: Unpack[Options]) -> Asked:
     """Resolve the arguments. Raises UsageError for a value that means nothing."""
-    for name in options.keys() - Options.__annotations__.keys():
+    for name in (*options, *context.current.marker):
+        if name in Options.__annotations__:
+            continue
         near = difflib.get_close_matches(name, Options.__annotations__, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         text = f"unknown argument {name!r}; {hint}Known: {', '.join(Options.__annotations__)}"
         raise UsageError(text)
-    faults, profile, policy = options.get("faults"), options.get("profile"), options.get("policy")
-    recorder, only, disk = options.get("recorder"), options.get("only"), options.get("disk")
-    budget, out = options.get("budget"), options.get("out")
-    environment = os.environ
-    requests = parse_faults(faults if faults is not None else environment.get("CRASHLAB_FAULTS"))
+    given = context.merged(options, declared())
+    profile, policy, recorder = given.get("profile"), given.get("policy"), given.get("recorder")
+    only, disk = given.get("only"), given.get("disk")
+    requests = parse_faults(given.get("faults"))
+    if policy and not (options.get("policy") or context.current.marker.get("policy")):
+        # A file says once for all its checks what each fault demands, whichever of them a check asks for.
+        policy = {name: each for name, each in policy.items() if name in {request.name for request in requests}}
     for name, each in (policy or {}).items():
         if name not in {request.name for request in requests} or not isinstance(each, Policy):
             text = f"policy for {name!r}: expected a Policy for one of the faults {[str(each) for each in requests]}"
@@ -140,15 +150,42 @@ def resolve(**options: Unpack[Options]) -> Asked:
         faults=requests,
         profiles=parse_profiles(profile if profile is not None else DEFAULT),
         policy=policy or {},
-        budget=Budget.of(budget if budget is not None else environment.get("CRASHLAB_BUDGET")),
-        seed=options.get("seed") or 0,
-        jobs=_jobs(options.get("jobs")),
+        budget=Budget.of(given.get("budget")),
+        seed=given.get("seed") or 0,
+        jobs=_jobs(given.get("jobs")),
         recorder=recorder or "auto",
         only=only,
         disk=_disk(disk),
-        redundant=options.get("redundant", False),
-        out=Path(out if out is not None else environment.get("CRASHLAB_OUT", ".crashlab")),
+        redundant=bool(given.get("redundant")),
+        out=Path(given.get("out", ".crashlab")),
+        baseline=_baseline(given.get("baseline"), given.get("accept")),
     )
+
+
+def declared() -> Mapping[str, Any]:
+    """What the ``[defaults]`` of ``crashlab.toml`` say; nothing without one. Raises UsageError for a broken one."""
+    file = context.project_file()
+    if file is None:
+        return {}
+    from crashlab.project import read  # noqa: PLC0415 - few checks have such a file, and it imports this module
+
+    return read(file).defaults
+
+
+def out_folder(given: Path | None) -> Path:
+    """Where runs are kept: as the command line says, or the environment, or ``crashlab.toml``, or ``.crashlab``."""
+    return Path(context.merged({"out": given}, declared()).get("out", ".crashlab"))
+
+
+def _baseline(file: str | os.PathLike[str] | None, accept: str | None) -> Baseline | None:
+    """The accepted findings: of ``file``, else of the file beside ``crashlab.toml``, or here; None without one."""
+    from crashlab import baseline  # noqa: PLC0415 - few projects have one
+
+    project = context.project_file()
+    usual = (Path() if project is None or project.parent == Path.cwd() else project.parent) / baseline.FILE
+    if file is None and accept is None and not usual.is_file():
+        return None
+    return baseline.Baseline.read(Path(file or usual), accept=accept, given=file is not None)
 
 
 def _disk(kind: str | None) -> str | None:
@@ -163,9 +200,9 @@ def _disk(kind: str | None) -> str | None:
     return kind
 
 
-def _jobs(jobs: int | None) -> int:
-    """How many workers: given, or ``CRASHLAB_JOBS``, or the cores divided among pytest-xdist's workers."""
-    asked: Any = jobs if jobs is not None else os.environ.get("CRASHLAB_JOBS")
+def _jobs(jobs: int | str | None) -> int:
+    """How many workers: given, or the cores divided among pytest-xdist's workers."""
+    asked: Any = jobs
     if asked is None:
         workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
         return max(1, _cores() // workers)

@@ -85,7 +85,8 @@ def _encode_tagged(value: Any, depth: int) -> Any:
     if callable(dump := getattr(value, "model_dump", None)):
         return {"$" + type(value).__qualname__: encode(dump(), depth=depth + 1)}
     name = type(value).__qualname__
-    text = f"the end is a {name}, which has no JSON form. Pass view=lambda end: vars(end)."
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    text = f"the end is {article} {name}, which has no JSON form. Pass view=lambda end: vars(end)."
     raise UsageError(text)
 
 
@@ -94,11 +95,31 @@ def canonical(form: Any) -> str:
     return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-def shown(form: Any, *, limit: int = _SHOWN_CHARACTERS) -> str:
-    """A tagged form for people, cut to ``limit`` characters.
+def _spoken(form: Any) -> str:
+    """A tagged form, with tuples, sets and bytes as Python writes them."""
+    match form:
+        case {"$tuple": list(items), **rest} if not rest:
+            return f"({', '.join(map(_spoken, items))}{',' if len(items) == 1 else ''})"
+        case {"$set": list(items), **rest} if not rest:
+            return f"{{{', '.join(map(_spoken, items))}}}" if items else "set()"
+        case {"$bytes": str(text), **rest} if not rest:
+            return repr(base64.b64decode(text))
+        case dict():
+            return f"{{{', '.join(f'{json.dumps(key)}: {_spoken(item)}' for key, item in form.items())}}}"
+        case list():
+            return f"[{', '.join(map(_spoken, form))}]"
+    return json.dumps(form)
 
-    >>> shown({"n": 1})
-    '{"n": 1}'
+
+def shown(form: Any, *, limit: int = _SHOWN_CHARACTERS) -> str:
+    r"""A tagged form for people, cut to ``limit`` characters.
+
+    What JSON has not is shown as Python writes it.
+
+    >>> shown({"n": 1}), shown({"xy": {"$tuple": [1, {"$bytes": "eA=="}]}})
+    ('{"n": 1}', '{"xy": (1, b\'x\')}')
     """
     text = json.dumps(form, ensure_ascii=True)
+    if '{"$' in text:
+        text = _spoken(form)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -66,7 +66,6 @@ def test_no_command_prints_help_and_is_misuse(capsys: pytest.CaptureFixture[str]
     "arguments",
     [
         ["chekc"],
-        ["check"],
         ["check", "m:good", "--budget", "huge"],
         ["check", "m:good", "--recorder", "dtrace"],
         ["check", "m:good", "--seed", "x"],
@@ -174,7 +173,7 @@ def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "crashlab.pipeline", types.SimpleNamespace(explore=explore))
     given = (
         "--faults kill[cut=byte] --profile posix --budget full --seed 7 --jobs 2 --recorder python --disk ext4 "
-        "--redundant --only kill@7 --out runs"
+        "--redundant --only kill@7 --out runs --baseline known.toml --accept later"
     )
     cli.main(["check", "m:good", *given.split(), "--quiet"])
     cli.main(["check", "m:good"])
@@ -192,11 +191,10 @@ def test_options_reach_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         "redundant": True,
         "only": "kill@7",
         "out": Path("runs"),
+        "baseline": str(Path("known.toml").absolute()),
+        "accept": "later",
     }
-    assert {name: value for name, value in seen[1].items() if value is not None} == {
-        "subject": "m:good",
-        "redundant": False,
-    }
+    assert {name: value for name, value in seen[1].items() if value is not None} == {"subject": "m:good"}
 
 
 # --- the stream ------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ def test_a_view_makes_runs_agree(tmp_path: Path) -> None:
     [
         ("RAISES", "the uncrashed run raised ValueError: I do not like two, on call 2 of save, before any crash"),
         ("SWAPPED", "save is called as save(dir, value)"),
-        ("NO_JSON", "the end is a object, which has no JSON form. Pass view="),
+        ("NO_JSON", "the end is an object, which has no JSON form. Pass view="),
         ("CHECK_FAILS", "check failed without any crash: check returned False"),
         ("CHECK_ODD", "check must raise, or return None or True; it returned 'fine'"),
         ("READS_ANSWERS", "lab.expected is for check only"),

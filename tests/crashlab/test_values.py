@@ -87,7 +87,7 @@ def test_tuple_and_list_true_and_one_are_told_apart() -> None:
 def test_a_value_without_a_form_says_what_to_do() -> None:
     """The message names the type and the way out."""
     with pytest.raises(
-        UsageError, match=r"the end is a object, which has no JSON form\. Pass view=lambda end: vars\(end\)"
+        UsageError, match=r"the end is an object, which has no JSON form\. Pass view=lambda end: vars\(end\)"
     ):
         encode(object())
 

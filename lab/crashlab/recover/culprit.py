@@ -71,16 +71,21 @@ def explain(subject: AnySubject, error: BaseException) -> str:
             way, culprit = _culprit(value, _DEPTH)
             kind = f"{type(culprit).__module__}.{type(culprit).__qualname__}".removeprefix("builtins.")
             where = f"it {way} ({kind})" if way else f"it is a {kind}, and {type(error).__name__}: {error}"
-            return f"{field} cannot be sent to a fresh process: {where}. {_advice(subject)}"
+            return f"{field} cannot be sent to a fresh process: {where}. {_advice(subject, kind)}"
     return f"the subject cannot be sent to a fresh process: {type(error).__name__}: {error}"
 
 
-def _advice(subject: AnySubject) -> str:
+_OPENED = dict.fromkeys(("sqlite3.Connection", "sqlite3.Cursor"), 'sqlite3.connect(lab.dir / "x.db")')
+"""How the handle of such an object is opened; of others nobody can tell."""
+
+
+def _advice(subject: AnySubject, kind: str) -> str:
     inside = "run(lab) and resume(lab)" if isinstance(subject, Subject) else ""
     if inside:
         return f"Recovery after a crash never has that object. Open it inside {inside}."
     names = "append, load" if subject.kind == "Log" else "save, load"
-    return f"Recovery after a crash never has that object. Open it inside: {subject.kind}({names}, open=lambda lab: …)"
+    opened = f"open=lambda lab: {_OPENED.get(kind, '…')}"
+    return f"Recovery after a crash never has that object. Open it inside: {subject.kind}({names}, {opened})"
 
 
 def _fails(value: Any) -> bool:

@@ -110,6 +110,11 @@ def _demand_subject(value: Any, name: str) -> AnySubject:
     raise UsageError(text)
 
 
+def imported(path: str) -> AnySubject:
+    """The subject at ``module:object``, imported into this process. Raises UsageError like :func:`unpack`."""
+    return _demand_subject(_imported(path), path)
+
+
 class _FileFinder:
     """Finds modules that nothing else found by the file that they had in the main process."""
 

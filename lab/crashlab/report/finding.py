@@ -40,7 +40,8 @@ def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     """Add the whole finding to the page."""
     _draw_headline(page, finding)
     page.blank()
-    about = [subject.source or subject.name, SHAPES.get(subject.kind, subject.kind), finding.contract, finding.place]
+    origin = subject.name if "::" in subject.name else subject.source or subject.name  # a test is known by its id
+    about = [origin, SHAPES.get(subject.kind, subject.kind), finding.contract, finding.place]
     page.line("  ", ("   ".join(part for part in about if part), "dim"))
     page.blank()
     _draw_ops(page, finding)

@@ -80,7 +80,7 @@ class RunFolder:
             ours = out.name == _OUR_DEFAULT and not out.exists()
             path.mkdir(parents=True)  # a process cannot begin two runs of one name in one microsecond
             if ours:  # a project that just tried the lab should not find its runs in its commits
-                _write(out / ".gitignore", b"*\n")
+                _write(out / ".gitignore", b"*\n", f"-{os.getpid()}")  # as another worker of the tests may
         except OSError as error:
             raise _refused(path, error) from error
         return RunFolder(path)
@@ -132,7 +132,7 @@ class RunFolder:
         """Write ``report.json`` and ``report.txt``, point ``latest`` here, remove the oldest runs."""
         from crashlab.report.text import render, render_finding  # noqa: PLC0415 - rich only when something is drawn
 
-        for finding in report.findings:
+        for finding in (*report.findings, *(each.finding for each in report.accepted)):
             folder = self.path / Path(finding.directory).name
             if finding.directory and folder.is_dir():
                 text = render_finding(finding, report.subject, color=False)
@@ -211,9 +211,12 @@ class RunFolder:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path``: there is the old file, then the new one, and never anything else."""
-    partial = path.with_name(f"~{path.name}")
+def _write(path: Path, data: bytes, own: str = "") -> None:
+    """Put ``data`` at ``path``: there is the old file, then the new one, and never anything else.
+
+    ``own`` keeps two processes apart that write the same file.
+    """
+    partial = path.with_name(f"~{path.name}{own}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o644)
     try:
         rest = memoryview(data)

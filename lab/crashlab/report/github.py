@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crashlab.report.accepted import with_accepted
 from crashlab.report.markdown import block, code, words
 from crashlab.report.page import count, duration
 from crashlab.report.sentences import kind_words, stood_by, verdict_sentence
@@ -61,7 +62,7 @@ def _parts(reports: Sequence[Report]) -> Iterator[str]:
 def _overview(reports: Sequence[Report]) -> str:
     lines = ["## crashlab", "", "| | subject | states | time | findings |", "|---|---|--:|--:|---|"]
     for report in reports[:_REPORTS_AT_MOST]:
-        sign = f"{_SIGNS[report.verdict]} {WORDS[report.verdict]}"
+        sign = f"{_SIGNS[report.verdict]} {WORDS[report.verdict]}{with_accepted(report)}"
         states, took = f"{judged(report):,}", duration(report.seconds)
         lines.append(f"| {sign} | {code(report.subject.name)} | {states} | {took} | {words(by_kind(report))} |")
     if hidden := len(reports[_REPORTS_AT_MOST:]):

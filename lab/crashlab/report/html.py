@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from crashlab import __version__
+from crashlab.report.accepted import with_accepted
 from crashlab.report.finding import SHAPES
 from crashlab.report.finding_view import finding_view
 from crashlab.report.page import count, duration
@@ -118,7 +119,7 @@ def report_view(report: Report, key: str, limits: Limits, *, opened: bool) -> di
     return {
         "report": report,
         "key": key,
-        "word": f"{LETTERS[report.verdict].replace('·', '✓')} {WORDS[report.verdict]}",
+        "word": f"{LETTERS[report.verdict].replace('·', '✓')} {WORDS[report.verdict]}{with_accepted(report)}",
         "sentence": verdict_sentence(report),
         "about": _about(report),
         "judged": judged(report),

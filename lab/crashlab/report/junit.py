@@ -71,7 +71,8 @@ def _case(report: Report, fault: FaultCount) -> ElementTree.Element:
     """One fault. What was found outweighs what could not be judged; the properties tell both."""
     case = _new_case(report, fault.fault, fault.seconds)
     found = [finding for finding in report.findings if finding.fault == fault.fault]
-    verdict = _verdict(fault, found)
+    accepted = [each.finding for each in report.accepted if each.finding.fault == fault.fault]
+    verdict = _verdict(fault, found, accepted)
     if verdict == "violation" and report.verdict != "violation":
         verdict = "unmeasured"  # the lab does not stand by what it found
     counts = ("points", "states", "distinct", "judged", "consistent", "refused", "violation", "unmeasured", "sampled")
@@ -79,6 +80,7 @@ def _case(report: Report, fault: FaultCount) -> ElementTree.Element:
         case,
         [
             ("crashlab.verdict", verdict),
+            *([("crashlab.accepted", str(len(accepted)))] if accepted else []),
             ("crashlab.ids", " ".join(finding.id for finding in found[:FINDINGS_AT_MOST])),
             *((f"crashlab.{name}", str(getattr(fault, name))) for name in counts),
         ],
@@ -94,8 +96,8 @@ def _case(report: Report, fault: FaultCount) -> ElementTree.Element:
     return case
 
 
-def _verdict(fault: FaultCount, found: Sequence[Finding]) -> str:
-    if fault.violation or found:
+def _verdict(fault: FaultCount, found: Sequence[Finding], accepted: Sequence[Finding]) -> str:
+    if found or (fault.violation and not accepted):
         return "violation"
     if fault.unmeasured:
         return "unmeasured"

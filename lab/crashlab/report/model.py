@@ -292,6 +292,14 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Acceptance:
+    """A finding that the project has accepted, and its reason."""
+
+    finding: Finding
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class UnmeasuredReason:
     """Why there is no verdict: a code of :data:`UNMEASURED_CODES`, what was seen, what to do next."""
 
@@ -332,6 +340,7 @@ class Report:
     faults: tuple[FaultCount, ...] = ()
     controls: tuple[Control, ...] = ()
     findings: tuple[Finding, ...] = ()
+    accepted: tuple[Acceptance, ...] = ()
     unmeasured: tuple[UnmeasuredReason, ...] = ()
     matrix: tuple[MatrixRow, ...] = ()
     moments: tuple[Moment, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from crashlab.report.accepted import accepted_lines
 from crashlab.report.model import gravity
 from crashlab.report.page import count
 from crashlab.report.text import is_one_state, judged
@@ -82,6 +83,13 @@ def verdict_sentence(report: Report) -> str:
     if report.verdict == "consistent":
         if is_one_state(report):
             return "The one crash state that was tried led to what was demanded. Nothing is claimed of the others."
+        if report.accepted:
+            failed = sum(each.violation for each in report.faults)
+            return (
+                f"After {failed:,} of {count(total, 'crash state')} ({names}) it broke a promise, in "
+                f"{count(len(report.accepted), 'finding')} that the project has accepted. All others led to what was "
+                "demanded. This holds within the bound below, not beyond it."
+            )
         tried = f"All {count(total, 'crash state')} that were tried ({names})"
         return f"{tried} led to what was demanded. This holds within the bound below, not beyond it."
     failed = sum(each.violation for each in report.faults)
@@ -95,8 +103,11 @@ def verdict_sentence(report: Report) -> str:
 def stood_by(report: Report) -> Report:
     """The report without findings that it does not stand by: where the lab computed something false it accuses nobody.
 
-    A note says that there were some. Any other report comes back as it is.
+    A note says that there were some. Accepted findings become notes. Any other report comes back as it is.
     """
+    if report.accepted:
+        lines = (f"accepted: {line}" for line in accepted_lines(report))
+        report = dataclasses.replace(report, notes=(*report.notes, *lines))
     if report.verdict == "violation" or not report.findings:
         return report
     words = f"{count(len(report.findings), 'finding')} not shown: what they were computed from is not to be believed."

@@ -183,5 +183,6 @@ def by_kind(report: Report) -> str:
     """How many findings of each kind, and why something was unmeasured: ``2 stuck``."""
     kinds = Counter(finding.kind for finding in report.findings)
     words = [f"{number} {kind}" for kind, number in kinds.items()]
+    words += [f"{len(report.accepted)} accepted"] if report.accepted else []
     words += [f"unmeasured: {code}" for code in dict.fromkeys(reason.code for reason in report.unmeasured)]
     return ", ".join(words) or "none"

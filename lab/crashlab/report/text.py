@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashlab.faults import BUILT, DESIGNED
+from crashlab.report.accepted import draw_accepted, with_accepted
 from crashlab.report.finding import draw_finding
 from crashlab.report.model import gravity
 from crashlab.report.page import Page, count, duration
@@ -77,9 +78,14 @@ def _draw_pass(page: Page, report: Report) -> None:
     claim = (
         "consistent in the one state that was tried" if is_one_state(report) else "consistent within the stated bound"
     )
+    if report.accepted:
+        claim = f"otherwise {claim}"
     text = f"{report.subject.name}: {claim}"
-    page.paragraph(text, first=((WORDS["consistent"], "pass"), "  "), role="strong")
+    page.paragraph(text, first=((WORDS["consistent"] + with_accepted(report), "pass"), "  "), role="strong")
+    draw_accepted(page, report)
     _draw_tried(page, report)
+    if report.accepted:
+        return  # it did forget something
     damaged = sum(each.judged for each in report.faults if each.fault == "damage")
     died = judged(report) - damaged
     words = [f"It died {_times(died)} and forgot nothing."] if died or not damaged else []
@@ -105,6 +111,7 @@ def _draw_violation(page: Page, report: Report) -> None:
         page.blank()
         draw_finding(page, finding, report.subject)
     page.blank()
+    draw_accepted(page, report)
     _draw_reasons(page, report)
     _draw_tried(page, report, matrix=False)
 
@@ -123,6 +130,7 @@ def _draw_unmeasured(page: Page, report: Report) -> None:
         page.paragraph(f"{named}{reason.code}. {reason.detail}", first=() if position else lead)
         if follows:
             page.paragraph(reason.next, indent=9, first=("  ", ("next   ", "label")))
+    draw_accepted(page, report)
     if any(each.judged for each in report.faults):
         _draw_tried(page, report)
     elif report.controls or report.notes or report.run:

@@ -119,7 +119,8 @@ def test_the_closed_over_variable_is_named() -> None:
         travel.pack(closing_over_a_connection())
     assert str(caught.value) == (
         "save cannot be sent to a fresh process: it closes over connection (sqlite3.Connection). "
-        "Recovery after a crash never has that object. Open it inside: Store(save, load, open=lambda lab: …)"
+        "Recovery after a crash never has that object. "
+        'Open it inside: Store(save, load, open=lambda lab: sqlite3.connect(lab.dir / "x.db"))'
     )
 
 

@@ -34,6 +34,7 @@ DEFINITIONS = {
     "effects": model.Effects,
     "finding": model.Finding,
     "reason": model.UnmeasuredReason,
+    "acceptance": model.Acceptance,
     "row": model.MatrixRow,
 }
 ADDED = {"report": {"moments"}, "finding": {"changes"}}
