@@ -115,7 +115,7 @@ def by_absolute_path(lab: Any) -> Any:
         return file.read()
 
 
-def at_a_fixed_place(lab: Any) -> Any:
+def at_a_fixed_place(_: Any) -> Any:
     """Keeps its state in ``$MAILER_HOME`` and its log in ``$MAILER_LOG``, as it does in production."""
     import os  # noqa: PLC0415 - read where the program runs
     from pathlib import Path  # noqa: PLC0415 - the same

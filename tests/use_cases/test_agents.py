@@ -36,7 +36,9 @@ def test_letters_without_a_key_are_given_to_a_person(tmp_path: Path) -> None:
 def test_a_policy_allows_what_the_user_can_live_with(tmp_path: Path) -> None:
     """A letter too many may be no harm; one too few still is."""
     passes(Subject(mailers.without_key), tmp_path, faults="kill", policy={"kill": Policy(effects="at-least-once")})
-    found = kinds(Subject(mailers.without_key), tmp_path, faults="kill", policy={"kill": Policy(effects="at-most-once")})
+    found = kinds(
+        Subject(mailers.without_key), tmp_path, faults="kill", policy={"kill": Policy(effects="at-most-once")}
+    )
     assert "kill duplicate-effect" in found
 
 

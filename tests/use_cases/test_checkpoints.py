@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crashlab import Policy, Store
 from tests.crashlab.here import needs_strace
@@ -10,13 +10,14 @@ from tests.use_cases import bookmarks, files
 from tests.use_cases.cases import kinds, passes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
 VALUES = [{"page": 1, "seen": "x" * 5_000}, {"page": 2}]
 
 
-def store(save, load=files.take) -> Store:
+def store(save: Callable[..., Any], load: Callable[..., Any] = files.take) -> Store:
     """Two functions that take a path, as a Store."""
     return Store(
         save=lambda folder, value: save(folder / "bookmark.json", value),
@@ -53,9 +54,11 @@ def test_a_missing_fsync_is_found_by_the_power_alone(tmp_path: Path) -> None:
 # --- case 3: coroutines -----------------------------------------------------------------------------------
 
 
-def shelf(save) -> Store:
+def shelf(save: Callable[..., Any]) -> Store:
     """The class with coroutines; opened in the process that needs it, and closed there."""
-    return Store(save, bookmarks.Shelf.get, open=lambda lab: bookmarks.Shelf(lab.dir), close=bookmarks.Shelf.close, values=VALUES)
+    return Store(
+        save, bookmarks.Shelf.get, open=lambda lab: bookmarks.Shelf(lab.dir), close=bookmarks.Shelf.close, values=VALUES
+    )
 
 
 def test_a_store_of_coroutines_passes(tmp_path: Path) -> None:

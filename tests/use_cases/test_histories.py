@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -16,6 +16,8 @@ from tests.use_cases.test_checkpoints import store
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from crashlab import Store
 
 strategies = pytest.importorskip(
     "crashlab.strategies", reason="crashlab.strategies is not part of this version", exc_type=ImportError
@@ -30,12 +32,12 @@ FEW = settings(
 )
 
 
-def look(subject, out: Path) -> None:
+def look(subject: Store, out: Path) -> None:
     """What a team writes: the test, called at once."""
 
     @FEW
     @given(values=strategies.histories(strategies.json_values(), max_size=3))
-    def histories(values) -> None:
+    def histories(values: Any) -> None:
         check(replace(subject, values=values), **{**DEFAULTS, "out": out, "faults": "kill"})
 
     histories()

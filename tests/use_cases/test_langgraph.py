@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from tests.use_cases import tickets
 from tests.use_cases.cases import kinds, passes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _HERE = importlib.util.find_spec("langgraph") and importlib.util.find_spec("langgraph.checkpoint.sqlite")
@@ -22,7 +23,7 @@ pytestmark = [
 ]
 
 
-def booking(run) -> Subject:
+def booking(run: Callable[..., Any]) -> Subject:
     """Importing LangGraph takes longer than most recoveries do."""
     return Subject(run, timeout_s=60)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crashlab import Log
 from tests.use_cases import journals
 from tests.use_cases.cases import kinds, passes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 BATCHES = [[{"id": "a"}], [{"id": "b"}, {"id": "c", "text": "y" * 6_000}]]
 
 
-def journal(append=journals.append, read=journals.read, **options) -> Log:
+def journal(
+    append: Callable[..., Any] = journals.append, read: Callable[..., Any] = journals.read, **options: Any
+) -> Log:
     """Two functions as a Log."""
     return Log(append, read, values=BATCHES, **options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +13,9 @@ from crashlab import Commands, Subject
 from tests.crashlab.here import needs, needs_strace
 from tests.use_cases import workshop
 from tests.use_cases.cases import kinds, no_verdict, passes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROGRAMS = Path(__file__).parent / "programs"
 AGENT = f"node {shlex.quote(str(PROGRAMS / 'agent.js'))} {{dir}}"
@@ -23,7 +27,7 @@ COUNTER = f"{shlex.quote(sys.executable)} -S -E {shlex.quote(str(PROGRAMS / 'cou
 # --- cases 6 and 7: other languages ---------------------------------------------------------------------------
 
 
-def agent(**options) -> Commands:
+def agent(**options: Any) -> Commands:
     """The agent in JavaScript."""
     return Commands(AGENT, f"{AGENT} --resume", view="cat {dir}/answer.json", timeout_s=20, **options)
 
@@ -77,7 +81,7 @@ def test_threads_need_nothing(tmp_path: Path) -> None:
 # --- case 18: without an end -----------------------------------------------------------------------------------
 
 
-def service(run, **options) -> Subject:
+def service(run: Callable[..., Any], **options: Any) -> Subject:
     """The service; ``check`` judges, since there is no end to compare."""
     return Subject(run, workshop.recover, check=workshop.keeps_what_it_told, **options)
 
