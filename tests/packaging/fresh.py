@@ -9,9 +9,12 @@ import subprocess
 import sys
 import venv
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def needed(names: list[str]) -> set[str]:
@@ -40,7 +43,7 @@ def copy_distributions(names: set[str], into: Path) -> None:
 
 
 class Fresh:
-    """An environment in ``folder`` with this wheel and pytest. ``extra`` are more distributions, on a path of theirs."""
+    """An environment in ``folder`` with this wheel and pytest; the distributions ``extra`` lie apart."""
 
     def __init__(self, folder: Path, wheel: Path, *, extra: list[str]) -> None:
         venv.create(folder / "venv", symlinks=True)
@@ -56,13 +59,14 @@ class Fresh:
         copy_distributions(needed(extra), self.extra)
 
     def run(self, folder: Path, *command: str, extra: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run one of its programs in ``folder``, with nothing of this environment's variables but the temporary folder."""
+        """Run one of its programs in ``folder``, with no variables of this process but where temporary files go."""
         environment = {
             "PATH": f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
             "HOME": str(folder),
             "COLUMNS": "200",
             "NO_COLOR": "1",
+            "CRASHLAB_BUDGET": "brief",  # what is tested here is the installation
             **({"PYTHONPATH": str(self.extra)} if extra else {}),
         }
         return subprocess.run(

@@ -7,13 +7,16 @@ import re
 import tarfile
 import tomllib
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from packaging.metadata import Metadata
 
 import crashlab
 from tests.packaging.conftest import ROOT, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES = ("crashlab", "longrun", "crashcourse")
