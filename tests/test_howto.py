@@ -8,25 +8,22 @@ first section is written for every section.
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import crashlab
-from tests.crashlab.pytest_projects import plugin_folder
+from tests.pages import as_installed, shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "lab/HOWTO.md").read_text()
+PACKAGES = {"node": "nodejs"}
 BLOCK = re.compile(r"(?:^<!-- ([^>]*?) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -60,32 +57,13 @@ def missing(section: str) -> Iterator[str]:
             if importlib.util.find_spec(needed) is None:
                 yield f"{needed} is not part of this version"
         elif shutil.which(needed) is None:
-            yield f"{needed} is not here: apt install {dict(node='nodejs').get(needed, needed)}"
+            yield f"{needed} is not here: apt install {PACKAGES.get(needed, needed)}"
 
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables under which ``crashlab`` and ``pytest`` are the ones that are tested, as if installed."""
-    folder = tmp_path_factory.mktemp("tools")
-    for name, arguments in {"crashlab": "-m crashlab", "pytest": "-m pytest -p no:cacheprovider"}.items():
-        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
-        (folder / name).chmod(0o755)
-    lab = Path(crashlab.__file__).parents[1]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("CRASHLAB_", "PYTEST_"))}
-    return clean | {
-        "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        "PYTHONPATH": f"{lab}{os.pathsep}{plugin_folder(folder)}",
-        "CRASHLAB_BUDGET": "brief",
-        "COLUMNS": "200",
-        "NO_COLOR": "1",
-    }
-
-
-def run(text: str, folder: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """A shell block, the way a reader pastes it."""
-    return subprocess.run(
-        ["sh", "-eu", "-c", text], cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=300
-    )
+    """Variables under which ``crashlab`` and ``pytest`` are those that are tested."""
+    return as_installed(tmp_path_factory.mktemp("tools"))
 
 
 def follow(section: str, folder: Path, variables: dict[str, str]) -> Iterator[str]:
@@ -95,7 +73,7 @@ def follow(section: str, folder: Path, variables: dict[str, str]) -> Iterator[st
         if block.what == "file":
             (folder / block.argument).write_text(block.text)
         elif block.what == "run":
-            done = run(block.text, folder, variables)
+            done = shell(block.text, folder, variables)
             printed = done.stdout + done.stderr
             if done.returncode != int(block.argument):
                 yield f"{block.text!r} exits with {done.returncode}, not {block.argument}:\n{printed}"
