@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.portable import is_portable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +50,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked ``full``, unless that is the profile. Deselected, so that it is counted."""
+    """Mark the portable ones. Leave out what is marked ``full``, unless that is the profile; deselected, so counted."""
+    for item in items:
+        if is_portable(item.path.relative_to(config.rootpath).as_posix(), item.name):
+            item.add_marker(pytest.mark.portable)
     if PROFILE == "full":
         return
     left_out = [item for item in items if item.get_closest_marker("full")]

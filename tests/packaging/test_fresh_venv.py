@@ -99,7 +99,8 @@ def test_a_missing_fsync_is_caught_and_the_mended_code_passes(fresh: Fresh, proj
     arguments, extra = WAYS[way]
     red = fresh.run(project, "python", "-m", "pytest", *arguments, extra=extra)
     assert red.returncode == 1, red.stdout + red.stderr
-    found, rest = [], red.stdout
+    found: list[str] = []
+    rest = red.stdout
     for part in MESSAGE:
         match = re.search(part, rest)
         assert match, f"{part!r} is missing behind {found[-1:]} in\n{red.stdout}"

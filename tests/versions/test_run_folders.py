@@ -146,7 +146,7 @@ def test_the_sample_is_of_the_forms_that_are_written_now() -> None:
 
 def test_no_field_of_the_sample_was_removed_or_renamed() -> None:
     """What version 0.1 wrote, this version still knows by the same names."""
-    kept = {
+    kept: dict[str, Any] = {
         "report": model.Report,
         "findings": model.Finding,
         "faults": model.FaultCount,
