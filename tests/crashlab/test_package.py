@@ -70,7 +70,7 @@ HEAVY = (
     ids=["crashlab", "subjects", "results", "plugin", "check"],
 )
 def test_what_is_imported_is_what_is_needed(program: str, allowed: set[str]) -> None:
-    """Nothing that draws, and nothing that starts a process, before a check does; nor does the plugin add it to pytest."""
+    """Nothing that draws, nothing that starts a process, before a check does; the plugin adds nothing of it either."""
     code = f"before = set(sys.modules)\n{program}\nprint(sorted({HEAVY!r} & (set(sys.modules) - before)))"
     loaded = run(code.replace(f"{HEAVY!r}", f"set({HEAVY!r})"))
     assert set(re.findall(r"'([\w.]+)'", loaded)) <= allowed, loaded
