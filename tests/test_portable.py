@@ -42,7 +42,8 @@ platform, modules, functions, lab = json.loads(sys.argv[1])
 sys.path.insert(0, lab)
 import argparse, asyncio, concurrent.futures, ctypes, email, importlib.metadata, logging, multiprocessing, os, selectors
 import platform as p, shutil, signal, socket, subprocess, tempfile, threading, tomllib, urllib.request, uuid, zipfile
-import cloudpickle, jinja2, rich.console, rich.table, rich.progress
+import sysconfig, cloudpickle, jinja2, rich.console, rich.table, rich.progress, hypothesis.stateful
+sysconfig.get_config_vars()
 class Lacking:
     def find_spec(self, name, path=None, target=None):
         if name in modules:

@@ -27,6 +27,7 @@ FEW = settings(
     deadline=None,
     derandomize=True,
     database=None,
+    report_multiple_bugs=False,  # several kinds would come as a group
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate, Phase.shrink],
 )
@@ -36,7 +37,7 @@ def look(subject: Store, out: Path) -> None:
     """What a team writes: the test, called at once."""
 
     @FEW
-    @given(values=strategies.histories(strategies.json_values(), max_size=3))
+    @given(values=strategies.histories(strategies.json_values(), crashes="kill", max_size=3))
     def histories(values: Any) -> None:
         check(replace(subject, values=values), **{**DEFAULTS, "out": out, "faults": "kill"})
 
