@@ -8,12 +8,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 SETUP  := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench lint clean
+.PHONY: help demo test test-full test-portable bench lint clean
 
 help:
 	@echo "make demo       watch agents that forget and agents that do not, in half a minute"
 	@echo "make test       lint, then the quick tests with coverage"
 	@echo "make test-full  lint, then the tests with many more examples and the slow ones"
+	@echo "make test-portable  the tests that need neither Linux nor root nor strace"
 	@echo "make bench      how fast the lab is on this machine, as ratios"
 	@echo "make lint       ruff and mypy"
 	@echo "make clean      remove .venv and everything else that was made"
@@ -32,6 +33,9 @@ test: lint
 
 test-full: lint
 	@CRASHLAB_TEST_PROFILE=full $(BIN)/python -m pytest -n 2
+
+test-portable: $(VENV)/.dev
+	@$(BIN)/python -m pytest -n 2 -m portable
 
 bench: $(VENV)/.core
 	@$(BIN)/python -m benchmarks

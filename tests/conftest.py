@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from crashlab.kept_host import close_kept
+from tests.portable import is_portable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked ``full``, unless that is the profile. Deselected, so that it is counted."""
+    """Mark the portable ones. Leave out what is marked ``full``, unless that is the profile; deselected, so counted."""
+    for item in items:
+        if is_portable(item.path.relative_to(config.rootpath).as_posix(), item.name):
+            item.add_marker(pytest.mark.portable)
     if PROFILE == "full":
         return
     left_out = [item for item in items if item.get_closest_marker("full")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).with_name("conftest.py").read_text()
+CONFTEST, PORTABLE = (Path(__file__).with_name(name).read_text() for name in ("conftest.py", "portable.py"))
 PLAIN = """
 def test_plain():
     pass
@@ -37,8 +37,10 @@ def session(
 ) -> subprocess.CompletedProcess[str]:
     """Run pytest on one file under this repository's conftest."""
     (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "tests").mkdir()  # conftest.py imports this one
+    (folder / "tests" / "portable.py").write_text(PORTABLE)
     (folder / "test_it.py").write_text("import os, subprocess, sys, tempfile\nimport pytest\n" + text)
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = full\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = full\npythonpath = .\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     environment = {**os.environ, "CRASHLAB_TEST_PROFILE": profile, "READER": str(reader)}
     given = () if reader is None else (reader,)

@@ -21,7 +21,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import fcntl
 import os
 import re
 from dataclasses import dataclass
@@ -226,6 +225,8 @@ def _functions(file: str) -> Sequence[tuple[int, int, str]]:
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Keep other processes out that accept findings in this folder. Raises UsageError where there is no such folder."""
+    import fcntl  # noqa: PLC0415 - Windows has none, and a check must come to where it says so
+
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:

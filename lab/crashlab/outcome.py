@@ -13,6 +13,7 @@ from crashlab import __version__, context
 from crashlab import trace as t
 from crashlab.report import model
 from crashlab.report.facts import moments_of
+from crashlab.stored import SCHEMA as REFERENCE_SCHEMA
 from crashlab.subject import Commands
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _stored(recorded: Recorded, host: Host) -> dict[str, Any]:
     """What a replay needs beside the trace."""
     reference = recorded.reference
     return {
+        "schema": REFERENCE_SCHEMA,
         "subject": host.subject,
         "modules": list(recorded.modules),
         "end": reference.end,

@@ -35,6 +35,7 @@ from crashlab.recoveries import Recoveries
 from crashlab.report import model
 from crashlab.rounds import request
 from crashlab.settings import resolve
+from crashlab.stored import stored_reference
 from crashlab.subject import Policy
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     where the run or the state is not there.
     """
     started = time.monotonic()
-    trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
+    trace, stored, earlier = run.trace(), stored_reference(run), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     rebuilt = tuple(stored.get("rebuilt", ()))
     if "error@" in state_id:
@@ -91,7 +92,7 @@ def _error_again(run: RunFolder, state_id: str, into: Path | None, started: floa
     """An error happens live, so it is run again: the op numbers are those of the stored run."""
     from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few replays ask for it
 
-    trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
+    trace, stored, earlier = run.trace(), stored_reference(run), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     asked = resolve(faults="error", profile=profile, only=state_id, jobs=1)
     policy = Policy(**earlier.get("settings", {}).get("policy", {}).get("error", {})).over(Policy.default("error"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +43,41 @@ def test_the_command_line_loads_no_stage_before_it_knows_the_command() -> None:
     assert (
         run("import crashlab.cli; print('rich' in sys.modules, 'crashlab.pipeline' in sys.modules)") == "False False\n"
     )
+
+
+HEAVY = (
+    "rich",
+    "jinja2",
+    "hypothesis",
+    "asyncio",
+    "subprocess",
+    "cloudpickle",
+    "sqlite3",
+    "socket",
+    "crashlab.pipeline",
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "allowed"),
+    [
+        ("import crashlab", set()),
+        ("from crashlab import Store, Log, Subject, Commands, Policy, Budget, UsageError, Violation", set()),
+        ("from crashlab import Report, Finding", set()),
+        ("import pytest\nbefore = set(sys.modules)\nimport crashlab.pytest_plugin", set()),
+        ("from crashlab import check", {"crashlab.pipeline", "asyncio", "subprocess", "cloudpickle", "socket"}),
+    ],
+    ids=["crashlab", "subjects", "results", "plugin", "check"],
+)
+def test_what_is_imported_is_what_is_needed(program: str, allowed: set[str]) -> None:
+    """Nothing that draws, nothing that starts a process, before a check does; the plugin adds nothing of it either."""
+    code = f"before = set(sys.modules)\n{program}\nprint(sorted({HEAVY!r} & (set(sys.modules) - before)))"
+    loaded = run(code.replace(f"{HEAVY!r}", f"set({HEAVY!r})"))
+    assert set(re.findall(r"'([\w.]+)'", loaded)) <= allowed, loaded
+
+
+def test_a_heavy_import_would_be_seen() -> None:
+    """The names are right: drawing does import rich, checking does import the pipeline."""
+    names = "('rich', 'crashlab.pipeline')"
+    program = f"import crashlab.report.text, crashlab.pipeline; print([name in sys.modules for name in {names}])"
+    assert run(program) == "[True, True]\n"

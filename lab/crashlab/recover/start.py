@@ -33,7 +33,7 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
 
     Raises UsageError on a system without process groups and descriptors that can be handed over.
     """
-    if os.name != "posix":
+    if sys.platform == "win32":
         text = f"crashlab runs recoveries on Linux and macOS, not on {sys.platform}; use WSL there"
         raise UsageError(text)
     ours, theirs = socket.socketpair()
