@@ -41,14 +41,16 @@ _FORMS = "effect NAME [key=KEY] [WORD=TEXT …], unknown NAME …, ack VALUE, sa
 def parse_line(line: bytes) -> Event:
     """The type and the fields of one event, without receipt. Raises UsageError, which quotes the line.
 
-    >>> parse_line(b"effect mail key=order-7 to=ada")
-    (<class 'crashlab.trace.Effect'>, {'name': 'mail', 'key': 'order-7', 'detail': {'to': 'ada'}})
+    An effect also has its ``line``, which a program that looks up what it has done meets again after a crash.
+
+    >>> parse_line(b"effect mail to=ada")[1]
+    {'name': 'mail', 'key': None, 'detail': {'to': 'ada'}, 'line': 'effect mail to=ada'}
     >>> parse_line(b'{"ack": 3}')
     (<class 'crashlab.trace.Ack'>, {'value': 3})
     """
     try:
         text = line.decode().strip()
-        return _of_json(json.loads(text)) if text.startswith("{") else _of_words(text)
+        return _of_json(json.loads(text), text) if text.startswith("{") else _of_words(text)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         shown = line[:200].decode(errors="backslashreplace")
         message = f"the events file has a line that is no event: {shown!r}: {error}. Write one of: {_FORMS}"
@@ -84,7 +86,7 @@ def _of_words(text: str) -> Event:
             found = f"{word!r} is no NAME=TEXT, or comes twice"
             raise ValueError(found)
         detail[name] = value
-    return _outside(_TYPES[kind], words[0], detail)
+    return _outside(_TYPES[kind], words[0], detail, text)
 
 
 def _json_or_text(text: str) -> Any:
@@ -94,7 +96,7 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-def _of_json(form: Mapping[str, Any]) -> Event:
+def _of_json(form: Mapping[str, Any], text: str) -> Event:
     if _OWN in form:
         return _TYPES[form[_OWN]], {key: value for key, value in form.items() if key != _OWN}
     kinds = [kind for kind in _TYPES if kind in form and kind != t.Call.KIND]
@@ -103,7 +105,7 @@ def _of_json(form: Mapping[str, Any]) -> Event:
         raise ValueError(found)
     kind, rest = kinds[0], {key: value for key, value in form.items() if key != kinds[0]}
     if kind in (t.Effect.KIND, t.Unknown.KIND):
-        return _outside(_TYPES[kind], form[kind], rest)
+        return _outside(_TYPES[kind], form[kind], rest, text)
     if rest:
         found = f"{sorted(rest)} does not belong to {kind}"
         raise ValueError(found)
@@ -112,11 +114,12 @@ def _of_json(form: Mapping[str, Any]) -> Event:
     return _TYPES[kind], {"name": _text(form[kind], kind)}
 
 
-def _outside(op_type: type[t.Op], name: Any, detail: dict[str, Any]) -> Event:
+def _outside(op_type: type[t.Op], name: Any, detail: dict[str, Any], text: str) -> Event:
     key = detail.pop("key", None)
     if key is not None:
         key = _text(key, "key")
-    return op_type, {"name": _text(name, op_type.KIND), "key": key, "detail": encode(detail)}
+    line = {"line": text} if op_type is t.Effect else {}
+    return op_type, {"name": _text(name, op_type.KIND), "key": key, "detail": encode(detail), **line}
 
 
 def _text(value: Any, what: str) -> str:

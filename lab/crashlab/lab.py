@@ -31,7 +31,8 @@ class Sink(Protocol):
 class EffectRecord:
     """One effect that the outside world has seen.
 
-    ``counted`` is False where its key was known already, so that nothing was done.
+    ``counted`` is False where its key was known already, so that nothing was done. ``line`` is what a program
+    wrote down to tell it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class EffectRecord:
     detail: Mapping[str, Any]
     receipt: str
     counted: bool = True
+    line: str = ""
 
 
 @dataclass(eq=False)
@@ -127,7 +129,7 @@ class Lab:
         with self._lock:
             known = None if fields["key"] is None else self._find(fields["name"], fields["key"])
             receipt = known.receipt if known else self._next_receipt(fields["name"])
-            record = EffectRecord(fields["name"], fields["key"], fields["detail"], receipt, counted=known is None)
+            record = EffectRecord(**fields, receipt=receipt, counted=known is None)
             self._sink(op_type, **fields, receipt=receipt, counted=record.counted)
             self._effects.append(record)
 
@@ -164,4 +166,4 @@ class Lab:
     @staticmethod
     def history(effects: Iterable[t.Effect]) -> list[EffectRecord]:
         """The record that the outside world has after these effects of a trace."""
-        return [EffectRecord(op.name, op.key, op.detail, op.receipt, op.counted) for op in effects]
+        return [EffectRecord(op.name, op.key, op.detail, op.receipt, op.counted, op.line) for op in effects]

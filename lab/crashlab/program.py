@@ -132,11 +132,15 @@ class EventsFile:
 
 
 def history(records: Iterable[EffectRecord]) -> Iterator[bytes]:
-    """Lines that tell what was done to the outside world; what a known key did not do is not among them."""
+    """Lines that tell what was done to the outside world, as they were written; not what a known key did not do.
+
+    What was done by a call of the lab, and not by a line, is told as a JSON object.
+    """
     for record in records:
         key = {} if record.key is None else {"key": record.key}
         if record.counted:
-            yield json.dumps({"effect": record.name, **key, **record.detail}).encode() + b"\n"
+            line = record.line or json.dumps({"effect": record.name, **key, **record.detail})
+            yield line.encode() + b"\n"
 
 
 @contextlib.contextmanager

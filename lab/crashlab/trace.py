@@ -207,7 +207,8 @@ class Call(Op):
 class Effect(Op):
     """Something done to the outside world. It survives every crash.
 
-    ``counted`` is False where the outside world knew the key already and did nothing.
+    ``counted`` is False where the outside world knew the key already and did nothing. ``line`` is what a program
+    wrote down to tell it.
     """
 
     KIND: ClassVar[str] = "effect"
@@ -216,6 +217,7 @@ class Effect(Op):
     detail: Mapping[str, Any] = field(default_factory=dict)
     receipt: str = ""
     counted: bool = True
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,9 @@ from crashlab.lab import Lab
     ],
 )
 def test_a_line_is_an_event(line: bytes, op_type: type[t.Op], fields: dict[str, object]) -> None:
-    """Both forms of every event."""
-    assert parse_line(line) == (op_type, fields)
+    """Both forms of every event; an effect keeps its line."""
+    kept = {"line": line.decode().strip()} if op_type is t.Effect else {}
+    assert parse_line(line) == (op_type, {**fields, **kept})
     op_type(n=1, **fields)
 
 
@@ -68,7 +69,8 @@ def test_effects_are_done_as_the_lab_does_them(tmp_path: object) -> None:
         lab.effect(name, **dict(word.split("=") for word in words))  # type: ignore[arg-type]  # the key is one of them
     events = Events()
     found = events.feed(b"".join(b"effect " + line + b"\n" for line in lines))
-    assert [op_type(n=n, **fields) for n, (op_type, fields) in enumerate(found, 1)] == told
+    assert [op_type(n=n, **{**fields, "line": ""}) for n, (op_type, fields) in enumerate(found, 1)] == told
+    assert [fields["line"].encode() for _, fields in found] == [b"effect " + line for line in lines]
 
 
 def test_a_known_key_with_other_details_is_refused() -> None:

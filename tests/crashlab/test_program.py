@@ -84,6 +84,14 @@ def test_events_before_the_crash_can_be_read_and_new_ones_are_told(tmp_path: Pat
     ]
 
 
+def test_an_effect_is_told_again_in_the_words_of_the_program(tmp_path: Path) -> None:
+    """A script looks for the line that it would write."""
+    line = "effect mail to=ada"
+    told = Told(tmp_path, effects=[EffectRecord("mail", None, {"to": "ada"}, "mail-1", line=line)])
+    told.resume(["false"], f'grep -qx "{line}" "$CRASHLAB_EVENTS" || echo {line} >> "$CRASHLAB_EVENTS"')
+    assert told.events == []
+
+
 def test_a_line_that_is_no_event_is_an_error_with_the_line(tmp_path: Path) -> None:
     """A misspelt event must not be a missing one."""
     with pytest.raises(UsageError, match="no event: 'efect mail"):

@@ -176,3 +176,17 @@ def test_git_on_btrfs_may_name_a_commit_that_is_not_there(tmp_path: Path) -> Non
 def test_a_c_program_that_changes_a_mapped_file_in_place_is_found(tmp_path: Path, mapped: str) -> None:
     """Half of the new pages are there, and half of the old ones."""
     assert found(kept(mapped, name="mapped"), tmp_path, BOTH) == {"kill", "power"}
+
+
+LOOKS_UP = (
+    'grep -qx "effect mail to=ada" "$CRASHLAB_EVENTS" || echo effect mail to=ada >> "$CRASHLAB_EVENTS"; touch {dir}/x'
+)
+BLIND = 'echo effect mail to=ada >> "$CRASHLAB_EVENTS"; touch {dir}/x'
+
+
+@pytest.mark.parametrize(("command", "kinds"), [(LOOKS_UP, set()), (BLIND, {"duplicate-effect"})])
+def test_a_script_that_looks_up_its_own_line_does_nothing_twice(command: str, kinds: set[str], tmp_path: Path) -> None:
+    """After a crash the events file holds the lines that it wrote, so the look-up finds them; its twin never looks."""
+    report = explore(Commands(command), faults="kill", budget=FEW, out=tmp_path)
+    assert {finding.kind for finding in report.findings} == kinds, str(report)
+    assert report.verdict == ("violation" if kinds else "consistent")
