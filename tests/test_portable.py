@@ -142,8 +142,6 @@ def test_the_public_names_and_the_reports_can_be_imported(platform: str) -> None
 @pytest.mark.parametrize("platform", sorted(LACKS))
 def test_the_strategies_can_be_imported(platform: str) -> None:
     """So that a property test is collected, too."""
-    if not (LAB / "crashlab" / "strategies.py").exists():
-        pytest.skip("crashlab.strategies is not part of this version")
     program = "import crashlab.strategies as s\nprint(json.dumps(sorted(s.__all__)))\n"
     assert "histories" in str(answer(pretending(platform, program)))
 
@@ -152,6 +150,12 @@ def test_windows_is_refused_with_what_to_use_instead() -> None:
     """A check there is misuse, told in one sentence; it is no pass and no traceback."""
     said = answer(pretending("win32", CHECK))
     assert "not on win32; use WSL" in str(said)
+
+
+def test_the_doctor_can_be_asked_on_windows() -> None:
+    """It says what is lacking; it is not what is lacking."""
+    program = "import crashlab.doctor\nprint(json.dumps('asked'))\n"
+    assert answer(pretending("win32", program)) == "asked"
 
 
 def test_a_module_that_is_lacking_is_noticed() -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import __version__
 from crashlab.disk.available import KINDS, missing
 from crashlab.errors import CrashlabError, ToolMissing
-from crashlab.record.strace import notices, tool
+from crashlab.record.strace import tool
 from crashlab.subject import Budget, Store
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def _strace() -> list[Finding]:
         found = tool.available()
     except ToolMissing as error:
         return [Finding(name="strace", works=False, needed_for=needed_for, detail=error.text, next=error.next)]
+    notices = importlib.import_module("crashlab.record.strace.notices")  # it reaches for what only Linux has
     refused = notices.available()
     version = ".".join(map(str, found.version))
     return [
