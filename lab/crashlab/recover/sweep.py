@@ -85,6 +85,15 @@ def _state(pid: int) -> str:
         return ""
 
 
+def sleeps(pid: int) -> bool:
+    """Whether no thread of ``pid`` is computing: it sleeps, waits or is stopped, or has ended."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # the process ended while it was looked at
+        return True
+    return all(_state(int(task)) != "R" for task in tasks)
+
+
 def command_line(pid: int) -> str:
     """What ``pid`` runs, without numbers that differ from run to run; "" where it has ended."""
     try:
