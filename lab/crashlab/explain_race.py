@@ -129,19 +129,28 @@ def retold(finding: model.Finding, state: RaceState, lines: Lines) -> model.Find
     """The finding with the ops of both owners, stretch by stretch, each with the number that its owner gave it."""
     race = state.race
     told: list[model.OpLine] = []
-    made = {FIRST: 0, SECOND: 0}
-    found = stretches(race)
-    for run, (who, start, end) in enumerate(found):
+    numbers = _own_numbers(race)
+    for run, (_, start, end) in enumerate(stretches(race)):
         segment = tuple(dataclasses.replace(op, n=number) for number, op in enumerate(race.trace.ops[start:end], 1))
         trace = dataclasses.replace(race.trace, ops=segment)
         alone = CrashState(id=state.id, fault="race", trace=trace, tree=state.tree, done=len(segment))
-        shown = lines(alone)
-        mixed = bool(race.waited) and run >= len(found) - 1
-        before = 0 if mixed else made[who]
-        told += (dataclasses.replace(line, n=line.n + before, run=run) for line in shown)
-        made[who] += end - start
+        # Where both ran at once each line says whose it is; else the line above the stretch does.
+        both = len(set(race.owners[start:end])) > 1
+        for line in lines(alone):
+            thread = line.thread if both else 0
+            told.append(dataclasses.replace(line, n=numbers[start + line.n - 1], run=run, thread=thread))
     effects = dataclasses.replace(finding.effects, observed=_observed(finding, race))
     return dataclasses.replace(finding, ops=tuple(told), crashes=tuple(_crossings(race)), effects=effects)
+
+
+def _own_numbers(race: Race) -> list[int]:
+    """Each op's number among those of its owner."""
+    made = {FIRST: 0, SECOND: 0}
+    numbers = []
+    for who in race.owners:
+        made[who] += 1
+        numbers.append(made[who])
+    return numbers
 
 
 def _observed(finding: model.Finding, race: Race) -> tuple[str, ...]:
@@ -162,6 +171,8 @@ def _crossings(race: Race) -> list[str]:
         return [*told, "the second owner waits; the first one goes on beside it"]
     if race.point.switch:
         told.append("the second owner stands still; the first one goes on")
-        told.append("the first owner waits; both go on" if race.waited else "the first owner has ended; the second goes on")
+        told.append(
+            "the first owner waits; both go on" if race.waited else "the first owner has ended; the second goes on"
+        )
         return told
     return [*told, "the second owner has ended; the first one goes on"]

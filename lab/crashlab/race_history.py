@@ -115,7 +115,9 @@ class History:
 
     # --- logs ------------------------------------------------------------------------------------
 
-    def log_problem(self, found: Sequence[Any], *, keyed: bool, atomic: bool, until: float = inf) -> tuple[str, str] | None:
+    def log_problem(
+        self, found: Sequence[Any], *, keyed: bool, atomic: bool, until: float = inf
+    ) -> tuple[str, str] | None:
         """What is wrong with the events ``found`` at line ``until``, as a kind and in words; None where nothing is.
 
         Demanded: every acked event is there, of each owner in its order; what was acked before the second owner began
@@ -146,7 +148,10 @@ class History:
         before = list(chain.from_iterable(map(canonical, call.value) for call in acked if call.end < entered))
         before = list(dict.fromkeys(before)) if keyed else before
         if there[: len(before)] != before:
-            return "hole", f"the {len(before)} events that were acked before the second owner appended are not the first ones"
+            return (
+                "hole",
+                f"the {len(before)} events that were acked before the second owner appended are not the first ones",
+            )
         return None
 
 

@@ -94,7 +94,9 @@ class RaceJudge(Judge):
         if self._may_refuse and len(refused) == len(owners) > 1:
             said = "; ".join(f"{NAMES[owner.who]} raised {owner.said}" for owner in refused)
             expected = ("one of the two goes on",)
-            yield Problem(kind="stuck", summary=f"both owners were refused: {said}", step=STEPS[SECOND], expected=expected)
+            yield Problem(
+                kind="stuck", summary=f"both owners were refused: {said}", step=STEPS[SECOND], expected=expected
+            )
         elif not self._may_refuse:
             for owner in refused:
                 yield self._error_problem(owner)
@@ -107,7 +109,9 @@ class RaceJudge(Judge):
             text = f"{name} left {len(owner.left)} processes running: {', '.join(owner.left[:3])}"
             yield Problem(kind="left-process", summary=text, step=STEPS[owner.who])
         if owner.how == "hang":
-            yield Problem(kind="hang", summary=f"{name} did not end, though nothing held it back", step=STEPS[owner.who])
+            yield Problem(
+                kind="hang", summary=f"{name} did not end, though nothing held it back", step=STEPS[owner.who]
+            )
         elif owner.how == "returned":
             yield from self._returned(owner)
         elif not owner.said and not self._is_killed(owner):
@@ -136,7 +140,9 @@ class RaceJudge(Judge):
     def _error_problem(self, owner: OwnerEnd) -> Problem:
         kind = "lost" if owner.what == "load" and self._history.any_acked(self._history.loading[0]) else "stuck"
         summary = f"{owner.what or 'it'}() of {NAMES[owner.who]} raised {owner.said} because of the other one"
-        return Problem(kind=kind, summary=summary, step=STEPS[owner.who], expected=("one owner's whole value, and no error",))
+        return Problem(
+            kind=kind, summary=summary, step=STEPS[owner.who], expected=("one owner's whole value, and no error",)
+        )
 
     def _loaded_problems(self, second: OwnerEnd) -> Iterator[Problem]:
         """What the second owner loaded on entering."""

@@ -16,11 +16,12 @@ from crashlab import trace as t
 from crashlab.crash.states import CrashState, Prefixes, no_such_op
 from crashlab.errors import UsageError
 from crashlab.live.race import FIRST, SECOND
+from crashlab.observation import shortener
 from crashlab.record.proof import replay_proof
 from crashlab.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _ID = re.compile(r"race@(?P<after>\d+)(?:-(?P<switch>\d+))?")
 
@@ -132,7 +133,8 @@ def race_of(point: RacePoint, root: str, told: Mapping[str, Any], rebuilt: Seque
         for number, (who, op) in enumerate(told["ops"], 1)
     )
     trace = t.Trace(root=root, base=base, ops=ops, threads=2)
-    ends = [_end(who, form) for who, form in zip((FIRST, SECOND), told["owners"], strict=False)]
+    shorter = shortener(root)
+    ends = [_end(who, form, shorter) for who, form in zip((FIRST, SECOND), told["owners"], strict=False)]
     return Race(
         point=point,
         trace=trace,
@@ -148,9 +150,13 @@ def race_of(point: RacePoint, root: str, told: Mapping[str, Any], rebuilt: Seque
     )
 
 
-def _end(who: str, form: Mapping[str, Any]) -> OwnerEnd:
-    names = ("how", "value", "error", "traceback", "stdout", "stderr", "exit_code", "killed")
-    return OwnerEnd(who=who, left=tuple(form["left"]), **{name: form[name] for name in names})
+def _end(who: str, form: Mapping[str, Any], shorter: Callable[[str], str]) -> OwnerEnd:
+    texts = {name: shorter(form[name]) for name in ("error", "traceback", "stdout", "stderr")}
+    value = form["value"]
+    if value is not None and value.get("raised"):
+        value = {**value, "raised": shorter(value["raised"])}
+    names = ("how", "exit_code", "killed")
+    return OwnerEnd(who=who, value=value, left=tuple(form["left"]), **texts, **{name: form[name] for name in names})
 
 
 def state_of_race(race: Race) -> RaceState:

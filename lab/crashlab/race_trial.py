@@ -57,8 +57,8 @@ class RaceTrial:
         self._seen: set[str] = set()
         self._made: dict[int, int] = {}
         self._verdicts: Counter[str] = Counter()
-        self._races = self._sampled = self._both = 0
-        self._left_out = 0
+        self._races = self._both = 0
+        self._switched = self._left_out = 0
         self._first: tuple[int, float] | None = None
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
@@ -73,9 +73,15 @@ class RaceTrial:
             return
         whole = [RacePoint(after) for after in range(len(self._reference.trace.ops) + 1)]
         yield from self._run(whole, progress)
-        if self.unmeasured and self.unmeasured[-1].code == "bound":
+        if self._races < len(whole):
+            bound = f"{self._asked.budget.states} states and {self._asked.budget.time_s:g} s"
+            text = f"race: the budget of {bound} is used up after {self._races} of {len(whole)} races."
+            self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
             return
-        yield from self._run(self._switches(), progress)
+        pairs = self._switches()
+        yield from self._run(pairs, progress)
+        self._switched = self._races - len(whole)
+        self._left_out += len(pairs) - self._switched
         self._tell()
 
     def _from_outside(self) -> None:
@@ -93,14 +99,13 @@ class RaceTrial:
         if len(pairs) <= room:
             return pairs
         self._left_out = len(pairs) - room
-        self._sampled = room
         return sorted(random.Random(self._asked.seed).sample(pairs, room))  # noqa: S311 - a sample, no secret
 
     def _tell(self) -> None:
         if self._left_out:
-            total = self._left_out + self._sampled
+            total = self._left_out + self._switched
             self.notes.append(
-                f"race: of {total:,} interleavings in which both owners are stopped, {self._sampled:,} were sampled."
+                f"race: of {total:,} interleavings in which both owners are stopped, {self._switched:,} were tried."
             )
         if self._both:
             self.notes.append(
@@ -111,16 +116,15 @@ class RaceTrial:
     # --- running -------------------------------------------------------------------------------
 
     def _run(self, points: list[RacePoint], progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
+        """These races, as far as the budget goes."""
         for position in range(0, len(points), RACES_AT_A_TIME):
             met: list[RaceState] = []
             for number, point in enumerate(points[position : position + RACES_AT_A_TIME], position):
-                if self._is_used_up(number, len(points)):
+                if self._is_used_up():
                     break
                 progress(number, len(points))
                 met += self._race(point)
             yield from self._recovered(met)
-            if self.unmeasured and self.unmeasured[-1].code == "bound":
-                return
 
     def _race(self, point: RacePoint) -> Iterator[RaceState]:
         """What one race left, unless that was met before."""
@@ -225,14 +229,9 @@ class RaceTrial:
             text = f"check itself failed at {judgement.state.id}."
             self._doubt("checker-failed", text, "Mend the check: it must raise AssertionError or Violation, or return.")
 
-    def _is_used_up(self, number: int, total: int) -> bool:
+    def _is_used_up(self) -> bool:
         budget = self._asked.budget
-        if self._races < budget.states and time.monotonic() - self._started < budget.time_s:
-            return False
-        bound = f"{budget.states} states and {budget.time_s:g} s"
-        text = f"race: the budget of {bound} is used up after {number} of {total} races."
-        self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
-        return True
+        return self._races >= budget.states or time.monotonic() - self._started >= budget.time_s
 
     def _doubt(self, code: str, detail: str, advice: str) -> None:
         if sum(each.code == code for each in self.unmeasured) < 3:  # noqa: PLR2004 - more would tell no more
@@ -247,7 +246,7 @@ class RaceTrial:
             states=self._races + self._left_out,
             reached=self._races,
             skipped=self._left_out,
-            sampled=self._sampled,
+            sampled=self._switched if self._left_out else 0,
             distinct=self._verdicts.total(),
             judged=self._verdicts.total(),
             consistent=self._verdicts["consistent"],

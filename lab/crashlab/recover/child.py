@@ -227,9 +227,7 @@ def _owner(prepared: Prepared, job: Job) -> tuple[RaceGate, Callable[[t.Op], Non
     subject, pipe = prepared.subject, prepared.pipe
     assert job.race is not None
     assert not isinstance(subject, Commands), "its ops are seen from outside only"
-    owner = race.Owner(
-        job.race, prepared.directory, RECORDER, pipe.line, stop_after_acks=job.stop_after_acks
-    )
+    owner = race.Owner(job.race, prepared.directory, RECORDER, pipe.line, stop_after_acks=job.stop_after_acks)
 
     def emit(op: t.Op) -> None:
         pipe.op(op)

@@ -146,9 +146,7 @@ class Host:
         self._recorder.put({"record": request})
         return self._recording(self._recorder)
 
-    def race(
-        self, *, after: int, switch: int | None, nothing: str | None, timeout_s: float, limit_s: float
-    ) -> Message:
+    def race(self, *, after: int, switch: int | None, nothing: str | None, timeout_s: float, limit_s: float) -> Message:
         """Run the workload with a second owner that enters after op ``after``; see :mod:`crashlab.recover.rivals`.
 
         The second owner runs to its end, or is stopped after its op ``switch`` while the first one goes on.

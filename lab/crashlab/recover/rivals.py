@@ -160,7 +160,12 @@ class Rivals:
     """Runs pairs of owners for one worker."""
 
     def __init__(
-        self, control: socket.socket, root: str, launch_for: LaunchFor, import_limit_s: float, forget: Callable[[], None]
+        self,
+        control: socket.socket,
+        root: str,
+        launch_for: LaunchFor,
+        import_limit_s: float,
+        forget: Callable[[], None],
     ) -> None:
         self._control, self._root, self._import_limit_s = control, root, import_limit_s
         self._forget = forget
