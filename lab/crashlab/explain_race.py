@@ -7,6 +7,7 @@ locking" (2016), for the fence.
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from crashlab.report import model
 
     Lines = Callable[..., tuple[model.OpLine, ...]]
+
+_OP = re.compile(r"\bop (\d+)\b")
 
 _LEASE = (
     "Take an OS lock before reading anything and hold it for life (a kill frees it); raise an epoch when opening,",
@@ -140,7 +143,13 @@ def retold(finding: model.Finding, state: RaceState, lines: Lines) -> model.Find
             thread = line.thread if both else 0
             told.append(dataclasses.replace(line, n=numbers[start + line.n - 1], run=run, thread=thread))
     effects = dataclasses.replace(finding.effects, observed=_observed(finding, race))
-    return dataclasses.replace(finding, ops=tuple(told), crashes=tuple(_crossings(race)), effects=effects)
+    named = [f"op {number} of the {who} owner" for number, who in zip(numbers, race.owners, strict=True)]
+    disk = tuple(
+        dataclasses.replace(line, state=_OP.sub(lambda found: named[int(found[1]) - 1], line.state))
+        for line in finding.disk
+    )
+    crashes = tuple(_crossings(race))
+    return dataclasses.replace(finding, ops=tuple(told), crashes=crashes, effects=effects, disk=disk)
 
 
 def _own_numbers(race: Race) -> list[int]:

@@ -69,7 +69,7 @@ class History:
                 open_calls.pop(who).end = number
 
     def allowed(self, start: float = inf, end: float = inf) -> set[str]:
-        """The values, in canonical form, that a load from ``start`` to ``end`` may give; without these one after all."""
+        """The values, in canonical form, that a load from ``start`` to ``end`` may give; else one after all calls."""
         begun = [call for call in self.calls if call.start < end]
         kept = (call for call in begun if not self._superseded(call, start))
         return {canonical(call.value) for call in kept}
@@ -150,7 +150,7 @@ class History:
         if there[: len(before)] != before:
             return (
                 "hole",
-                f"the {len(before)} events that were acked before the second owner appended are not the first ones",
+                f"the {len(before)} events that were acked before the second owner appended do not come first",
             )
         return None
 

@@ -151,12 +151,21 @@ def race_of(point: RacePoint, root: str, told: Mapping[str, Any], rebuilt: Seque
 
 
 def _end(who: str, form: Mapping[str, Any], shorter: Callable[[str], str]) -> OwnerEnd:
-    texts = {name: shorter(form[name]) for name in ("error", "traceback", "stdout", "stderr")}
     value = form["value"]
     if value is not None and value.get("raised"):
         value = {**value, "raised": shorter(value["raised"])}
-    names = ("how", "exit_code", "killed")
-    return OwnerEnd(who=who, value=value, left=tuple(form["left"]), **texts, **{name: form[name] for name in names})
+    return OwnerEnd(
+        who=who,
+        how=form["how"],
+        value=value,
+        error=shorter(form["error"]),
+        traceback=shorter(form["traceback"]),
+        stdout=shorter(form["stdout"]),
+        stderr=shorter(form["stderr"]),
+        left=tuple(form["left"]),
+        exit_code=form["exit_code"],
+        killed=form["killed"],
+    )
 
 
 def state_of_race(race: Race) -> RaceState:

@@ -109,8 +109,8 @@ class RaceTrial:
             )
         if self._both:
             self.notes.append(
-                f"race: in {self._both:,} of {self._verdicts.total():,} different outcomes neither owner was refused and both came to their "
-                "end; what they left was right, and each effect was done once. A lease would keep the second one out."
+                f"race: in {self._both:,} of {self._verdicts.total():,} different outcomes neither owner was refused and "
+                "both came to their end; what they left was right. A lease would keep the second one out."
             )
 
     # --- running -------------------------------------------------------------------------------

@@ -228,9 +228,9 @@ class Owner:
                 act = subject.run if self._who == FIRST else subject.resume or subject.run
                 return {"end": end_form(subject, self.lab, call(act, self.lab))}
             told: dict[str, Any] = {"end": None, "what": "", "raised": None, "loaded": None}
-            for what, act in self._deeds(call, subject, told):
+            for what, deed in self._deeds(call, subject, told):
                 try:
-                    act()
+                    deed()
                 except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is its answer, and is judged
                     return told | {"what": what, "raised": f"{type(error).__name__}: {error}"}
             return told

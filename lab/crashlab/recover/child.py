@@ -186,7 +186,7 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         _run_told(prepared, job)
     pipe = prepared.pipe
     gate: KillGate | DiskGate | ErrorGate | RaceGate | None = None if job.kill is None else KillGate(*job.kill)
-    emit = pipe.op
+    emit: Callable[[t.Op], None] = pipe.op
     if job.disk is not None:
         from crashlab.live import on_disk  # noqa: PLC0415 - only these runs need it
 

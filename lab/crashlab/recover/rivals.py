@@ -219,7 +219,7 @@ class Rivals:
         }
 
     def _both(self, request: Message) -> str:
-        """From the moment at which the first owner is stopped to the end of both; who waited for the other, if one did."""
+        """From the stop of the first owner to the end of both. Returns who waited for the other one, "" for nobody."""
         first, second = self.first, self.second
         known = [*first.follower.numbers, (0, 0, _SECOND_NUMBERS_FROM)]
         self._turn(SECOND)
@@ -272,7 +272,10 @@ class Rivals:
         seat.start(job, limit_s, self._import_limit_s, lambda op: self._ops.append((seat.name, op)))
 
     def _follow(self, seats: Sequence[Seat], until: Callable[[], bool], *, waits: bool = False) -> bool:
-        """Read what these say until ``until()``; with ``waits`` False as soon as the one of them waits for the other."""
+        """Read what both say until ``until()``. With ``waits``: False as soon as the first of these waits for the other.
+
+        ``seats`` are those whose time counts.
+        """
         poll, readers = self._polled()
         since, ops = time.monotonic(), -1
         while not until():
