@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from crashlab.recover.host import Host
     from crashlab.settings import Asked
 
+HANGS_AT_MOST = 3
+"""After so many races that did not end the others are left out: each would take its whole time limit."""
 RACES_AT_A_TIME = 16
 """So many races are run before what they left is recovered."""
 FROM_OUTSIDE = "a second owner is let into Python code that is recorded from inside; this run was watched from outside."
@@ -58,7 +60,7 @@ class RaceTrial:
         self._made: dict[int, int] = {}
         self._verdicts: Counter[str] = Counter()
         self._races = self._both = 0
-        self._switched = self._left_out = 0
+        self._switched = self._left_out = self._hangs = 0
         self._first: tuple[int, float] | None = None
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
@@ -73,6 +75,9 @@ class RaceTrial:
             return
         whole = [RacePoint(after) for after in range(len(self._reference.trace.ops) + 1)]
         yield from self._run(whole, progress)
+        if self._hangs >= HANGS_AT_MOST:
+            self.notes.append(f"race: {self._hangs} races did not end; the others were left out.")
+            return
         if self._races < len(whole):
             bound = f"{self._asked.budget.states} states and {self._asked.budget.time_s:g} s"
             text = f"race: the budget of {bound} is used up after {self._races} of {len(whole)} races."
@@ -109,8 +114,8 @@ class RaceTrial:
             )
         if self._both:
             self.notes.append(
-                f"race: in {self._both:,} of {self._verdicts.total():,} different outcomes neither owner was refused and "
-                "both came to their end; what they left was right. A lease would keep the second one out."
+                f"race: in {self._both:,} of {self._verdicts.total():,} different outcomes neither owner was refused "
+                "and both came to their end; what they left was right. A lease would keep the second one out."
             )
 
     # --- running -------------------------------------------------------------------------------
@@ -120,7 +125,7 @@ class RaceTrial:
         for position in range(0, len(points), RACES_AT_A_TIME):
             met: list[RaceState] = []
             for number, point in enumerate(points[position : position + RACES_AT_A_TIME], position):
-                if self._is_used_up():
+                if self._is_used_up() or self._hangs >= HANGS_AT_MOST:
                     break
                 progress(number, len(points))
                 met += self._race(point)
@@ -135,6 +140,7 @@ class RaceTrial:
             timeout_s=self._timeout_s,
             limit_s=self._timeout_s * RECORDED_RUN_FACTOR,
         )
+        self._hangs += any(owner["how"] == "hang" for owner in told["owners"])
         race = race_of(point, self._host.root, told, self._reference.rebuilt)
         self._races += 1
         if race.reached != point.after:
@@ -162,7 +168,8 @@ class RaceTrial:
 
     def _recovered(self, met: list[RaceState]) -> Iterator[tuple[Judgement, Answer]]:
         flying = {str(number): each for number, each in enumerate(met)}
-        for raw in self._host.recover(self._request(name, each) for name, each in flying.items()):
+        requests = (self._request(name, each) for name, each in flying.items())
+        for raw in list(self._host.recover(requests)):  # all of them: blaming a stale writer asks for one more
             state = flying[raw.state]
             answer = readable(raw, state.trace.root)
             for step in answer.steps:
@@ -278,7 +285,9 @@ def _end_gist(owner: OwnerEnd | None) -> str:
 
 
 def _both_acted(race: Race) -> bool:
-    """Whether both changed files or did something outside, the first one also after the second had begun."""
+    """Whether both changed files or did something outside side by side, and neither waited for the other."""
+    if race.waited:
+        return False
     start = race.turns[1][1] if len(race.turns) > 1 else 0
     acts = [isinstance(op, (t.FileOp, t.Effect)) for op in race.trace.ops]
     later = {who for who, acts_too in zip(race.owners[start:], acts[start:], strict=True) if acts_too}

@@ -5,7 +5,7 @@ and ended with it. In order: the first owner runs up to its op; the second one e
 an op of its own; the first goes on to its end; then the second does, if it was stopped.
 
 A wait is no hang: where the one that runs waits for the one that is stopped (the kernel lists it as waiting for a
-lock, or it has slept for :data:`PATIENCE_S` and told no op), the other goes on as well, and both run to their ends.
+lock, or for :data:`PATIENCE_S` it told no op and mostly slept), the other goes on as well, and both run to their ends.
 Taking a slow owner for a waiting one costs nothing but the order: it is one that could have happened.
 """
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 GLANCE_S = 0.02
 """So often it is looked whether the one that runs waits for somebody."""
 PATIENCE_S = 0.3
-"""An owner that has slept for so long and told no op waits for the other one."""
+"""An owner that tells no op for so long, and computes for less than half of it, waits for the other one."""
+_BUSY = 0.5
 _KILL_AGAIN_S = 0.05
 _GONE = getattr(select, "POLLRDHUP", 0)
 _SECOND_NUMBERS_FROM = 1_000_000
@@ -138,12 +139,9 @@ class Seat:
             self.nursery.close()
             self.nursery.open()
 
-    def waits(self) -> bool | None:
-        """True where the kernel says that it waits for a lock, None where it only sleeps, False where it works."""
-        pids = sweep.descendants(self.nursery.pid)
-        if set(pids) & _lock_waiters():
-            return True
-        return None if all(sweep.sleeps(pid) for pid in pids) else False
+    def pids(self) -> list[int]:
+        """The owner's processes."""
+        return sweep.descendants(self.nursery.pid)
 
 
 def _lock_waiters() -> set[int]:
@@ -154,6 +152,28 @@ def _lock_waiters() -> set[int]:
     except OSError:  # no such file on this system
         return set()
     return {int(line[5]) for line in words if len(line) > 5 and line[1] == "->" and line[5].isdigit()}  # noqa: PLR2004 - the sixth word is the process
+
+
+class Patience:
+    """Finds out whether one owner waits for the other, asked every now and then."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._since, self._ops, self._used_s = time.monotonic(), seat.ops, 0.0
+
+    def is_over(self) -> bool:
+        """Whether it waits: the kernel says so, or it has told nothing for too long and computed little."""
+        pids = self._seat.pids()
+        if set(pids) & _lock_waiters():
+            return True
+        now = time.monotonic()
+        for_s = now - self._since
+        if for_s < PATIENCE_S and self._seat.ops == self._ops:
+            return False
+        used_s = sum(sweep.used_s(pid) for pid in pids)
+        waits = self._seat.ops == self._ops and used_s - self._used_s < _BUSY * for_s
+        self._since, self._ops, self._used_s = now, self._seat.ops, used_s
+        return waits
 
 
 class Rivals:
@@ -272,12 +292,12 @@ class Rivals:
         seat.start(job, limit_s, self._import_limit_s, lambda op: self._ops.append((seat.name, op)))
 
     def _follow(self, seats: Sequence[Seat], until: Callable[[], bool], *, waits: bool = False) -> bool:
-        """Read what both say until ``until()``. With ``waits``: False as soon as the first of these waits for the other.
+        """Read what both say until ``until()``; the time of these ``seats`` counts.
 
-        ``seats`` are those whose time counts.
+        With ``waits``: False as soon as the first of them waits for the other owner.
         """
         poll, readers = self._polled()
-        since, ops = time.monotonic(), -1
+        patience = Patience(seats[0]) if waits else None
         while not until():
             now = time.monotonic()
             running = [seat for seat in seats if seat.running]
@@ -288,12 +308,8 @@ class Rivals:
             wait_s = min(wait_s, GLANCE_S) if waits else wait_s
             for descriptor, _ in poll.poll(None if wait_s == math.inf else max(wait_s, 0) * 1000):
                 readers[descriptor]()
-            if waits and seats[0].running:
-                waiting = seats[0].waits()
-                if waiting is False or seats[0].ops != ops:
-                    since, ops = time.monotonic(), seats[0].ops
-                if waiting or time.monotonic() - since > PATIENCE_S:
-                    return False
+            if patience is not None and seats[0].running and patience.is_over():
+                return False
         return True
 
     def _polled(self) -> tuple[select.poll, Mapping[int, Callable[[], object]]]:

@@ -85,13 +85,14 @@ def _state(pid: int) -> str:
         return ""
 
 
-def sleeps(pid: int) -> bool:
-    """Whether no thread of ``pid`` is computing: it sleeps, waits or is stopped, or has ended."""
+def used_s(pid: int) -> float:
+    """How many seconds ``pid`` has computed so far, in all its threads (proc(5): utime and stime); 0 if it has ended."""
     try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-    except OSError:  # the process ended while it was looked at
-        return True
-    return all(_state(int(task)) != "R" for task in tasks)
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            words = file.read().rpartition(b")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError):  # the process ended while it was looked at
+        return 0.0
 
 
 def command_line(pid: int) -> str:
