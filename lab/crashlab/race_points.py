@@ -108,10 +108,13 @@ class Race:
 
     @property
     def ended_second_at(self) -> int | None:
-        """After how many ops of both the second one was done, where the first had been stopped all that time."""
-        if self.point.switch or self.waited or len(self.turns) < 3:  # noqa: PLR2004 - first, second, first
+        """After how many ops of both the second one had made its last, where the first stood still all that time."""
+        starts = [start for _, start in self.turns]
+        if self.waited or len(starts) < 3:  # noqa: PLR2004 - first, second, first
             return None
-        return self.turns[2][1]
+        if self.point.switch and starts[-1] < len(self.trace.ops):
+            return None  # it went on later
+        return starts[2]
 
     def of(self, who: str) -> int:
         """How many ops this owner made."""

@@ -1,4 +1,4 @@
-"""Programs for two owners at once: each naive one has one fault that only a second owner shows, beside a correct twin."""
+"""Programs for two owners: each naive one has one fault that only a second owner shows, beside a correct twin."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ APPENDS = Log(_append_lines, _lines, values=BATCHES)
 # --- epochs: stores with owners ---------------------------------------------------------------------
 
 
-class LostLease(RuntimeError):
+class LostLeaseError(RuntimeError):
     """Somebody else is the owner now."""
 
 
@@ -146,7 +146,7 @@ class _Epoch:
         """Save as long as nobody else has opened it."""
         if self._read() != self.epoch:
             message = f"epoch {self.epoch} is over"
-            raise LostLease(message)
+            raise LostLeaseError(message)
         _replace(self.directory, value)
 
     def load(self) -> Any:
@@ -168,9 +168,9 @@ EPOCH_AT_OPENING = Store(_EpochAtOpening.save, _EpochAtOpening.load, open=_Epoch
 
 
 def _work(lab: Lab, *, keyed: bool = False) -> str:
-    """Three mails, noted in a file before and after each; a mail that may have been sent is looked up, or sent again."""
+    """Two mails, each noted in a file once it is sent; one that may have been sent is sent again."""
     state = _load(lab.dir) or {"sent": 0}
-    for number in range(state["sent"], 3):
+    for number in range(state["sent"], 2):
         lab.effect("mail", key=f"mail-{number}" if keyed else None, number=number)
         _replace(lab.dir, {"sent": number + 1})
     return "done"
@@ -186,7 +186,7 @@ def _work_locked(lab: Lab) -> str:
             fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             message = "another process is at work here"
-            raise LostLease(message) from None
+            raise LostLeaseError(message) from None
         return _work(lab)
 
 
@@ -212,7 +212,7 @@ def _work_by_lock_file(lab: Lab) -> str:
         descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         message = "another process is at work here"
-        raise LostLease(message) from None
+        raise LostLeaseError(message) from None
     os.write(descriptor, str(os.getpid()).encode())
     os.close(descriptor)
     try:
@@ -255,7 +255,7 @@ def _turns(lab: Lab, epoch: int, *, fence: Path | None) -> str:
             state = {**state, **change}
             if fence is not None and int(fence.read_text()) != epoch:
                 message = f"epoch {epoch} is over"
-                raise LostLease(message)
+                raise LostLeaseError(message)
             _replace(lab.dir, state)
             lab.ack(epoch)
     return "done"

@@ -86,7 +86,7 @@ def _state(pid: int) -> str:
 
 
 def used_s(pid: int) -> float:
-    """How many seconds ``pid`` has computed so far, in all its threads (proc(5): utime and stime); 0 if it has ended."""
+    """How many seconds ``pid`` has computed so far, in all its threads (proc(5): utime, stime); 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             words = file.read().rpartition(b")")[2].split()
