@@ -12,7 +12,7 @@ from crashlab.race_history import History
 
 def record(*lines: tuple[str, str, Any] | tuple[str, str]) -> list[dict[str, Any]]:
     """Lines such as ``("first", "call", 1)``, ``("second", "ack")``, ``("first", "opened")``."""
-    told = []
+    told: list[dict[str, Any]] = []
     for who, what, *value in lines:
         if what in (OPENING, OPENED):
             told.append({"who": who, "mark": what})
@@ -100,9 +100,8 @@ def test_a_log_keeps_what_both_appended(lines: list[Any], found: list[str], kind
 
 def test_an_event_with_a_key_that_both_append_is_there_once() -> None:
     """With keys twice is too often; without them it is right, and once is a loss."""
-    both = History(
-        record((FIRST, "call", ["a"]), (SECOND, "call", ["a"]), (SECOND, "ack", ["a"]), (FIRST, "ack", ["a"]))
-    )
+    calls, acks = ([(who, what, ["a"]) for who in (FIRST, SECOND)] for what in ("call", "ack"))
+    both = History(record(*calls, *acks))
     keyed, keyless = (
         [both.log_problem(found, keyed=keyed, atomic=False) for found in (["a"], ["a", "a"])] for keyed in (True, False)
     )
