@@ -20,19 +20,22 @@ from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import told_before, words
 from crashlab.error_points import ErrorState
-from crashlab.explain import explain
+from crashlab.explain import Explanation, explain
 from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
 from crashlab.explain_loss import NOTHING_LOST, why_lost
+from crashlab.explain_race import explain_race, race_line, race_place, race_size
+from crashlab.explain_race import retold as both_told
 from crashlab.kinds import gravity
 from crashlab.protocols import pattern_at
+from crashlab.race_points import RaceState
 from crashlab.report import model
 from crashlab.report.facts import changes_of
 from crashlab.tree import Directory, File, type_name
 from crashlab.values import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from crashlab.barriers import Advice
     from crashlab.crash.losses import Losses
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
     from crashlab.demands import Reference
     from crashlab.judge import Judgement
     from crashlab.observation import Answer, Step
-    from crashlab.rounds import Spot
 
 SHOWN_OPS = 14
 SAME_IDS = 50
@@ -111,6 +113,8 @@ class Findings:
             return nested_finding.cause_of(judgement, self._marks(state), self._places)
         if isinstance(state, ErrorState):
             return error_cause(state)
+        if isinstance(state, RaceState):
+            return ""  # one fault of two owners shows at many ops
         if state.fault == "power":
             return why_lost(judgement, self._marks(state))
         if state.damage is not None:
@@ -119,6 +123,8 @@ class Findings:
         return line or re.sub(r"\d+", "#", self._places.of(state))
 
     def _place(self, state: CrashState) -> str:
+        if isinstance(state, RaceState):
+            return race_place(self._places, state)
         return error_place(self._places, state) if isinstance(state, ErrorState) else self._places.of(state)
 
     def _marks(self, state: CrashState) -> dict[int, Mark]:
@@ -160,7 +166,7 @@ class Findings:
         judgement, answer = group.judgement, group.answer
         state, problem = judgement.state, judgement.problems[0]
         marks = self._marks(state)
-        explanation = explain_error(judgement, state) if isinstance(state, ErrorState) else explain(judgement)
+        explanation = _explanation(judgement)
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
         same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
         nested = state.within is not None
@@ -191,6 +197,8 @@ class Findings:
             confirmed=group.confirmed,
             replay=f"crashlab replay {shlex.quote(state.id)}",
         )
+        if isinstance(state, RaceState):
+            return both_told(finding, state, op_lines)
         return nested_finding.retold(finding, judgement, self._losses, self._places, op_lines) if nested else finding
 
     def _possible(self, state: CrashState) -> tuple[str, ...]:
@@ -200,6 +208,13 @@ class Findings:
         if self._losses is None or state.recipe is None or state.within is not None:
             return ()
         return self._losses.possible(state)
+
+
+def _explanation(judgement: Judgement) -> Explanation:
+    state = judgement.state
+    if isinstance(state, ErrorState):
+        return explain_error(judgement, state)
+    return explain_race(judgement, state) if isinstance(state, RaceState) else explain(judgement)
 
 
 def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, ...]:
@@ -222,6 +237,8 @@ def _size(state: CrashState) -> tuple[int, int]:
         return nested_finding.size_of(state)
     if isinstance(state, ErrorState):
         return error_size(state)
+    if isinstance(state, RaceState):
+        return race_size(state)
     if state.fault == "power":
         return state.last_op, _lost(state)
     if state.damage is not None:
@@ -242,6 +259,8 @@ def _lost(state: CrashState) -> int:
 def _fault_line(state: CrashState) -> str:
     if isinstance(state, ErrorState):
         return error_line(state)
+    if isinstance(state, RaceState):
+        return race_line(state)
     if state.fault == "power":
         return "power loss"
     if state.damage is not None:
@@ -380,64 +399,3 @@ def _directories(trace: t.Trace) -> frozenset[int]:
     return frozenset(
         made | {inode for inode, node in prefixes_of(trace).tree(0).nodes.items() if isinstance(node, Directory)}
     )
-
-
-_AT_AN_OP = {"power": "power", "error": "error", "recovery": "nested"}
-"""The columns of the crash matrix that belong to an op as a whole, by fault."""
-_RANK = ("", "consistent", "refused", "unmeasured", "violation")
-
-
-def matrix(
-    tried: Sequence[tuple[Mapping[str, tuple[str, str]], Sequence[Spot]]], places: Places
-) -> tuple[model.MatrixRow, ...]:
-    """The crash matrix: per span of ops the worst verdict before, inside and after it, and of the other faults there.
-
-    ``tried`` has, per fault, the verdict and kind of each digest, and where all states stand, equal ones
-    included.
-    """
-    spans = places.spans()
-    cells: list[dict[str, str]] = [dict.fromkeys(("before", "inside", "after", *_AT_AN_OP.values()), "") for _ in spans]
-    kinds: list[set[str]] = [set() for _ in spans]
-    counts = [0] * len(spans)
-    starts = {span.first - 1: position for position, span in enumerate(spans)}
-    ends = {span.last: position for position, span in enumerate(spans)}
-    of_op = [position for position, span in enumerate(spans) for _ in range(span.first, span.last + 1)]
-    for judged, spots in tried:
-        for spot in spots:
-            if spot.digest not in judged:
-                continue
-            verdict, kind = judged[spot.digest]
-            for position, column in _cells_of(spot, starts, ends, of_op):
-                cell = cells[position]
-                cell[column] = max(cell[column], verdict, key=_RANK.index)
-                counts[position] += column != "before"
-                if verdict == "violation" and column != "before":
-                    kinds[position].add(kind)
-    return tuple(
-        model.MatrixRow(
-            place=span.name or "other",
-            first_op=span.first,
-            last_op=span.last,
-            states=count,
-            kinds=tuple(sorted(found, key=gravity)),
-            **cell,
-        )
-        for span, cell, found, count in zip(spans, cells, kinds, counts, strict=True)
-    )
-
-
-def _cells_of(spot: Spot, starts: dict[int, int], ends: dict[int, int], of_op: list[int]) -> list[tuple[int, str]]:
-    if spot.fault == "damage":
-        return []  # no op was under way
-    if spot.fault in _AT_AN_OP:
-        return [(of_op[max(spot.done - 1, 0)], _AT_AN_OP[spot.fault])] if of_op else []
-    if spot.cut:
-        return [(of_op[spot.done], "inside")]
-    found = []
-    if spot.done in starts:
-        found.append((starts[spot.done], "before"))
-    if spot.done in ends:
-        found.append((ends[spot.done], "after"))
-    elif spot.done and spot.done not in starts:
-        found.append((of_op[spot.done - 1], "inside"))
-    return found

@@ -16,8 +16,9 @@ from crashlab.crash.profiles import parse_profiles
 from crashlab.crash.states import CrashState
 from crashlab.demands import Problem, Reference
 from crashlab.explain import explain
-from crashlab.findings import Findings, _size, disk_lines, matrix, op_lines
+from crashlab.findings import Findings, _size, disk_lines, op_lines
 from crashlab.judge import Judgement
+from crashlab.matrix import matrix
 from crashlab.observation import Answer, Step
 from crashlab.rounds import Spot
 from tests.crashlab.traces import ack, call, create, effect, trace_of, write
