@@ -257,6 +257,6 @@ SCENARIOS: dict[str, Scenario] = {
         Store(save_header_first, load_last_session, values=SESSIONS),
         Store(save_named_last, load_last_session, values=SESSIONS),
         "kill",
-        *("torn", "lost"),
+        "torn",
     ),
 }
