@@ -451,7 +451,7 @@ SCENARIOS: dict[str, Scenario] = {
         Log(Mirrored.append, Mirrored.load, open=Mirrored, close=Mirrored.close, values=SHORT),
         Log(Swept.append, Swept.load, open=Swept, close=Swept.close, values=SHORT),
         "kill",
-        *("lost", "silent-reset"),
+        "silent-reset",
     ),
     "an import that is not repeatable": scenario(
         Subject(partial(import_lines, careful=False)), Subject(partial(import_lines, careful=True)), "kill", "diverged"
