@@ -18,7 +18,7 @@ from crashlab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILT: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery")
+BUILT: tuple[str, ...] = ("kill", "power", "error", "damage", "recovery", "race")
 """Faults that this version injects."""
 
 DEFAULT: tuple[str, ...] = ("kill", "power")

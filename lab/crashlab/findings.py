@@ -20,12 +20,15 @@ from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
 from crashlab.demands import told_before, words
 from crashlab.error_points import ErrorState
-from crashlab.explain import explain
+from crashlab.explain import Explanation, explain
 from crashlab.explain_damage import damage_words, headline
 from crashlab.explain_error import error_cause, error_line, error_place, error_size, explain_error
 from crashlab.explain_loss import why_lost
+from crashlab.explain_race import explain_race, race_line, race_place, race_size
+from crashlab.explain_race import retold as both_told
 from crashlab.kinds import gravity
 from crashlab.protocols import pattern_at
+from crashlab.race_points import RaceState
 from crashlab.report import model
 from crashlab.report.facts import changes_of
 from crashlab.tree import Directory, File, type_name
@@ -111,6 +114,8 @@ class Findings:
             return nested_finding.cause_of(judgement, self._marks(state), self._places)
         if isinstance(state, ErrorState):
             return error_cause(state)
+        if isinstance(state, RaceState):
+            return ""  # one fault of two owners shows at many ops
         if state.fault == "power":
             return why_lost(judgement, self._marks(state))
         if state.damage is not None:
@@ -119,6 +124,8 @@ class Findings:
         return line or re.sub(r"\d+", "#", self._places.of(state))
 
     def _place(self, state: CrashState) -> str:
+        if isinstance(state, RaceState):
+            return race_place(self._places, state)
         return error_place(self._places, state) if isinstance(state, ErrorState) else self._places.of(state)
 
     def _marks(self, state: CrashState) -> dict[int, Mark]:
@@ -160,7 +167,7 @@ class Findings:
         judgement, answer = group.judgement, group.answer
         state, problem = judgement.state, judgement.problems[0]
         marks = self._marks(state)
-        explanation = explain_error(judgement, state) if isinstance(state, ErrorState) else explain(judgement)
+        explanation = _explanation(judgement)
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
         same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
         nested = state.within is not None
@@ -188,6 +195,8 @@ class Findings:
             confirmed=group.confirmed,
             replay=f"crashlab replay {shlex.quote(state.id)}",
         )
+        if isinstance(state, RaceState):
+            return both_told(finding, state, op_lines)
         return nested_finding.retold(finding, judgement, self._losses, self._places, op_lines) if nested else finding
 
     def _possible(self, state: CrashState) -> tuple[str, ...]:
@@ -197,6 +206,13 @@ class Findings:
         if self._losses is None or state.recipe is None or state.within is not None:
             return ()
         return self._losses.possible(state)
+
+
+def _explanation(judgement: Judgement) -> Explanation:
+    state = judgement.state
+    if isinstance(state, ErrorState):
+        return explain_error(judgement, state)
+    return explain_race(judgement, state) if isinstance(state, RaceState) else explain(judgement)
 
 
 def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, ...]:
@@ -215,6 +231,8 @@ def _size(state: CrashState) -> tuple[int, int]:
         return nested_finding.size_of(state)
     if isinstance(state, ErrorState):
         return error_size(state)
+    if isinstance(state, RaceState):
+        return race_size(state)
     if state.fault == "power":
         return state.last_op, 1_000_000 if state.id.endswith("-all") else state.id.count(",") + 1
     if state.damage is not None:
@@ -225,6 +243,8 @@ def _size(state: CrashState) -> tuple[int, int]:
 def _fault_line(state: CrashState) -> str:
     if isinstance(state, ErrorState):
         return error_line(state)
+    if isinstance(state, RaceState):
+        return race_line(state)
     if state.fault == "power":
         return "power loss"
     if state.damage is not None:

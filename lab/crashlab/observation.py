@@ -96,7 +96,7 @@ def readable(answer: Answer, root: str) -> Answer:
     The root is a temporary folder with another name on every run, so it would also make two reports
     of one fault differ.
     """
-    shorter = _shortener(root)
+    shorter = shortener(root)
     steps = (
         dataclasses.replace(
             step,
@@ -113,7 +113,7 @@ def readable(answer: Answer, root: str) -> Answer:
 
 def readable_run(recording: RawRecording) -> RawRecording:
     """The same of what a run under an error said, and of what its calls raised."""
-    shorter = _shortener(recording.root)
+    shorter = shortener(recording.root)
     value = _shorter_texts(recording.value, shorter)
     if value is not None and isinstance(value.get("again"), str):
         value["again"] = shorter(value["again"])
@@ -127,7 +127,8 @@ def readable_run(recording: RawRecording) -> RawRecording:
     )
 
 
-def _shortener(root: str) -> Callable[[str], str]:
+def shortener(root: str) -> Callable[[str], str]:
+    """Makes paths in a text as people know them."""
     return lambda text: text.replace(f"{root}/dir/", "").replace(f"{root}/dir", ".").replace(f"{root}/", "~")
 
 

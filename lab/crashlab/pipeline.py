@@ -166,6 +166,7 @@ class _Exploration:
         self._outcome.matrix = matrix(crashes, places) if crashes else ()
         self._outcome.counts[:0] = [tried.count() for tried in rounds]
         self._with_errors(recorded, findings)
+        self._with_races(reference, findings)
         if whole and self._asked.disk is not None:
             self._on_disk(reference, self._asked.disk, findings)
         power = next((tried for tried in rounds if tried.fault == "power"), None)
@@ -187,8 +188,8 @@ class _Exploration:
     def _tried(self, reference: Reference, findings: Findings, losses: Losses | None) -> list[Round]:
         rounds: list[Round] = []
         for fault in faults_of(self._asked):
-            if fault.name in ("recovery", "error"):
-                continue  # see _in_recovery and _with_errors
+            if fault.name in ("recovery", "error", "race"):
+                continue  # see _in_recovery, _with_errors and _with_races
             tried = self._round(reference, fault, rounds, losses)
             for judgement, answer in tried.judge(partial(self._progress, fault.name)):
                 findings.add(judgement, answer)
@@ -233,6 +234,20 @@ class _Exploration:
         self._outcome.unmeasured.extend(trial.unmeasured)
         self._outcome.notes.extend(trial.notes)
         self._outcome.counts.append(trial.count())
+
+    def _with_races(self, reference: Reference, findings: Findings) -> None:
+        """The same subject with a second live owner."""
+        if not any(each.name == "race" for each in faults_of(self._asked)):
+            return
+        from crashlab.race_trial import RaceTrial  # noqa: PLC0415 - few checks ask for it
+
+        trial = RaceTrial(self._host, self._asked, reference)
+        for judgement, answer in trial.judge(partial(self._progress, "race")):
+            findings.add(judgement, answer)
+        self._outcome.unmeasured.extend(trial.unmeasured)
+        self._outcome.notes.extend(trial.notes)
+        if not self._host.watches_from_outside:
+            self._outcome.counts.append(trial.count())
 
     def _on_disk(self, reference: Reference, kind: str, findings: Findings) -> None:
         """The same subject on a real disk."""

@@ -54,8 +54,8 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
     rebuilt = tuple(stored.get("rebuilt", ()))
-    if "error@" in state_id:
-        return _error_again(run, state_id, into, started)
+    if "error@" in state_id or state_id.startswith("race@"):
+        return _live_again(run, state_id, into, started)
     first, _, later = state_id.partition("/")
     state = state_of(trace, first, profile=profile, rebuilt=rebuilt)
     if into is not None:
@@ -81,15 +81,17 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     return _report(earlier, judgement.verdict, state, [each for each, _ in findings.finish(reference)], started)
 
 
-def _error_again(run: RunFolder, state_id: str, into: Path | None, started: float) -> model.Report:
-    """An error happens live, so it is run again: the op numbers are those of the stored run."""
+def _live_again(run: RunFolder, state_id: str, into: Path | None, started: float) -> model.Report:
+    """An error or a race happens live, so it is run again: the op numbers are those of the stored run."""
     from crashlab.error_trial import ErrorTrial  # noqa: PLC0415 - few replays ask for it
+    from crashlab.race_trial import RaceTrial  # noqa: PLC0415 - as above
 
+    fault = "error" if "error@" in state_id else "race"
     trace, stored, earlier = run.trace(), run.extra("reference.json"), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])
-    asked = resolve(faults="error", profile=profile, only=state_id, jobs=1)
-    policy = Policy(**earlier.get("settings", {}).get("policy", {}).get("error", {})).over(Policy.default("error"))
-    asked = replace(asked, policy={"error": policy})
+    asked = resolve(faults=fault, profile=profile, only=state_id, jobs=1)
+    policy = Policy(**earlier.get("settings", {}).get("policy", {}).get(fault, {})).over(Policy.default(fault))
+    asked = replace(asked, policy={fault: policy})
     if into is not None:
         _make_room(into)
     findings = Findings(Places(trace))
@@ -98,7 +100,11 @@ def _error_again(run: RunFolder, state_id: str, into: Path | None, started: floa
             host.traced = {}
         reference = _reference(host, trace, stored, tuple(stored.get("rebuilt", ())))
         host.prepare(trace, modules=stored["modules"], expected=reference.end)
-        trial = ErrorTrial(host, asked, reference, FaultRequest("error"))
+        trial = (
+            ErrorTrial(host, asked, reference, FaultRequest(fault))
+            if fault == "error"
+            else RaceTrial(host, asked, reference)
+        )
         met = list(trial.judge(lambda *_: None))
     for judgement, answer in met:
         findings.add(judgement, answer)

@@ -53,6 +53,10 @@ class Asked:
         """Whether power losses of the run are needed: asked for, or because crashes of recoveries alone are."""
         return self.asks("power") or (self.asks("recovery") and not self.asks("kill"))
 
+    def names(self, fault: str) -> bool:
+        """Whether this fault was asked for by its name, and not only by ``"all"``."""
+        return self.asks(fault) and self.faults != parse_faults("all")
+
     def policy_of(self, fault: str) -> Policy:
         """What ``fault`` demands: the given policy over the default."""
         return self.policy.get(fault, Policy()).over(Policy.default(fault))

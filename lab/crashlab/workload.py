@@ -74,6 +74,8 @@ def describe(subject: AnySubject) -> dict[str, Any]:
         "outside": list(subject.outside),
         "stop_after_acks": subject.stop_after_acks,
         "atomic": isinstance(subject, Log) and subject.atomic,
+        "keyed": isinstance(subject, Log) and subject.key is not None,
+        "opens": isinstance(subject, (Store, Log)) and subject.open is not None,
         "has_check": isinstance(subject, (Subject, Commands)) and subject.check is not None,
     }
 
@@ -129,7 +131,7 @@ def recover(subject: AnySubject, lab: Lab, step: dict[str, Any]) -> dict[str, An
             resumed = _resume(call, subject, lab)
             return resumed | place | ({"again": _resume_again(call, subject, lab)} if step.get("again") else {})
         handle = open_handle(call, subject, lab)
-        result = _load(call, subject, handle, step.get("nothing"))
+        result = load_form(call, subject, handle, step.get("nothing"))
         if step["step"] == "second":
             result["more"] = _one_more(call, subject, handle, result)
         close_handle(call, subject, handle)
@@ -191,7 +193,8 @@ def value_form(subject: Store | Log, value: Any) -> Any:
     return encode(_view(subject, value))
 
 
-def _load(call: Calls, subject: Store | Log, handle: Any, nothing: str | None) -> dict[str, Any]:
+def load_form(call: Calls, subject: Store | Log, handle: Any, nothing: str | None) -> dict[str, Any]:
+    """What ``load`` gives, as :func:`recover` returns it; what it raises passes through."""
     try:
         value = call(subject.load, handle)
         if isinstance(subject, Log):
@@ -218,6 +221,21 @@ def _one_more(call: Calls, subject: Store | Log, handle: Any, loaded: dict[str, 
         return _one_more_batch(call, subject, handle, values, loaded)
     except Exception as error:  # noqa: BLE001 - any exception here is the subject's answer, and is judged
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def more_of(subject: Store | Log, loaded: dict[str, Any], *, avoid: str) -> Any:
+    """What a second owner saves or appends: not what it loaded, and if it can not the value ``avoid`` either.
+
+    Of several the one that takes most room, so that what is left of it under a shorter one shows. A log gets again
+    what is not there yet, as from a program that does not know how far another one has come.
+    """
+    values = values_of(subject)
+    if isinstance(subject, Log):
+        return _first_missing(subject, values, Counter(map(canonical, loaded["value"] or []))) or values[0]
+    forms = {number: canonical(value_form(subject, value)) for number, value in enumerate(values)}
+    other = [number for number, form in forms.items() if form != canonical(loaded["value"])] or list(forms)
+    chosen = [number for number in other if forms[number] != avoid] or other
+    return values[max(chosen, key=lambda number: len(forms[number]))]
 
 
 def _one_more_batch(

@@ -11,6 +11,7 @@ proof, :func:`crashlab.record.proof.replay_proof`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import socket
@@ -103,6 +104,27 @@ class Recorder:
             watch.stopped = True
             self._switch.watch = None
         return Watched(tuple(watch.outside_writes), tuple(watch.unseen), watch.threads)
+
+    @contextlib.contextmanager
+    def arriving(self) -> Iterator[None]:
+        """Pass the gate now, and let no other thread make an op until the event that is to come has been taken."""
+        watch = self._switch.watch
+        if watch is None:
+            yield
+            return
+        with watch.lock:
+            watch.arrive()
+            yield
+
+    def numbers(self) -> list[tuple[int, int, int]]:
+        """The numbers of all inodes so far, as device, inode, number."""
+        watch = self._switch.watch
+        return [] if watch is None else [(device, inode, n) for (device, inode), n in watch.numbers.items()]
+
+    def learn(self, numbers: NUMBER) -> None:
+        """Take the numbers that another recorder of the same place has given."""
+        if self._switch.watch is not None:
+            self._switch.watch.numbers.update(numbers)
 
     @property
     def count(self) -> int:

@@ -133,8 +133,8 @@ class Watch:
         self.unseen: dict[str, None] = {}
         self.threads = 1
         self.stopped = False
-        self._numbers = dict(numbers)
-        self._next_number = max(self._numbers.values(), default=0) + 1
+        self.numbers = dict(numbers)
+        self._next_number = max(self.numbers.values(), default=0) + 1
         self._device = os.stat(self.places.root).st_dev
         self._opened: dict[int, tuple[int, str]] = {}
         self._names: dict[int, str] = {}
@@ -221,6 +221,11 @@ class Watch:
         """How many ops were told."""
         return self._count
 
+    def arrive(self) -> None:
+        """Ask the gate for the next op, before it is known what that will be."""
+        if self._gate is not None and not self.stopped:
+            self._gate.before(self._count + 1)
+
     def event(self, op_type: type[t.Op], fields: Mapping[str, Any]) -> None:
         """An event that the subject tells; numbered like any op."""
         with self.lock:
@@ -275,18 +280,18 @@ class Watch:
 
     def number(self, status: os.stat_result) -> int | None:
         """The number of a real inode, where it is known."""
-        return self._numbers.get((status.st_dev, status.st_ino))
+        return self.numbers.get((status.st_dev, status.st_ino))
 
     def new(self, status: os.stat_result, path: str) -> int:
         """A number for a new inode, even where the kernel gives an old real one out again."""
-        number = self._numbers[status.st_dev, status.st_ino] = self._next_number
+        number = self.numbers[status.st_dev, status.st_ino] = self._next_number
         self._next_number += 1
         self._names[number] = path
         return number
 
     def forget(self, status: os.stat_result) -> None:
         """A file outside of the root has this real inode: what had it before is gone."""
-        self._numbers.pop((status.st_dev, status.st_ino), None)
+        self.numbers.pop((status.st_dev, status.st_ino), None)
 
     def named(self, inode: int, path: str) -> None:
         """``path`` is now the latest name of an inode."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from crashlab.lab import Sink
     from crashlab.live.errors import ErrorGate
     from crashlab.live.on_disk import DiskGate
+    from crashlab.live.race import RaceGate
     from crashlab.subject import AnySubject
 
 TEXT_LIMIT_BYTES = 1 << 16
@@ -58,7 +59,7 @@ class Job:
     the outside world's record so far. ``traced`` watches from outside, by the system calls, as
     :meth:`crashlab.recover.host.Host.record` takes it, but for the files of ``rebuilt``. A Python run that is
     watched so tells its ``events`` through that file. ``warm`` is the descriptor over which many recoveries are
-    asked of one process.
+    asked of one process. ``race`` makes it one of two owners, as :class:`crashlab.live.race.Owner` has it.
     """
 
     step: dict[str, Any] | None = None
@@ -76,6 +77,7 @@ class Job:
     rebuilt: Sequence[str] = ()
     events: str = ""
     warm: int | None = None
+    race: Mapping[str, Any] | None = None
 
 
 class Prepared:
@@ -183,8 +185,8 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     if job.events:
         _run_told(prepared, job)
     pipe = prepared.pipe
-    gate: KillGate | DiskGate | ErrorGate | None = None if job.kill is None else KillGate(*job.kill)
-    emit = pipe.op
+    gate: KillGate | DiskGate | ErrorGate | RaceGate | None = None if job.kill is None else KillGate(*job.kill)
+    emit: Callable[[t.Op], None] = pipe.op
     if job.disk is not None:
         from crashlab.live import on_disk  # noqa: PLC0415 - only these runs need it
 
@@ -202,6 +204,8 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         lab = Lab(prepared.directory, sink, _acked=acked, _expected=job.expected)
         assert not isinstance(prepared.subject, Commands), "its calls fail in Python code only"
         act = partial(erring.record, prepared.subject, lab, sink, failing, count=lambda: RECORDER.count)
+    if job.race is not None:
+        gate, emit, act = _owner(prepared, job)
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
@@ -213,6 +217,23 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     told = {"outside_writes": watched.outside_writes, "unseen": watched.unseen, "threads": watched.threads}
     pipe.line({"watched": told, "modules": sorted(sys.modules.keys() - modules)})
     os._exit(code)
+
+
+def _owner(prepared: Prepared, job: Job) -> tuple[RaceGate, Callable[[t.Op], None], Callable[[], dict[str, Any]]]:
+    """The gate of one of two owners, where its ops are told, and what it does."""
+    from crashlab.live import race  # noqa: PLC0415 - only these runs need it
+    from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
+
+    subject, pipe = prepared.subject, prepared.pipe
+    assert job.race is not None
+    assert not isinstance(subject, Commands), "its ops are seen from outside only"
+    owner = race.Owner(job.race, prepared.directory, RECORDER, pipe.line, stop_after_acks=job.stop_after_acks)
+
+    def emit(op: t.Op) -> None:
+        pipe.op(op)
+        owner.world.op(op)
+
+    return owner.gate, emit, partial(owner.act, subject)
 
 
 def _ran(prepared: Prepared, job: Job, lab: Lab, sink: Sink) -> dict[str, Any]:

@@ -146,6 +146,23 @@ class Host:
         self._recorder.put({"record": request})
         return self._recording(self._recorder)
 
+    def race(self, *, after: int, switch: int | None, nothing: str | None, timeout_s: float, limit_s: float) -> Message:
+        """Run the workload with a second owner that enters after op ``after``; see :mod:`crashlab.recover.rivals`.
+
+        The second owner runs to its end, or is stopped after its op ``switch`` while the first one goes on.
+        ``nothing`` is the type of the error by which a load says that nothing is there. A stretch of the first owner
+        takes at most ``limit_s`` seconds, one of the second ``timeout_s``.
+        """
+        self._one_at_a_time()
+        if self._recorder is None:
+            self._recorder = self._worker("record")
+        request = {"after": after, "switch": switch, "nothing": nothing, "timeout_s": timeout_s, "limit_s": limit_s}
+        told = {name: self.description[name] for name in ("stop_after_acks", "outside")}
+        self._recorder.put({"race": {**request, **told}})
+        (message,) = self._all(self._recorder)
+        race: Message = message["race"]
+        return race
+
     def prepare(self, trace: t.Trace, *, modules: Sequence[str] = (), expected: Any = None) -> None:
         """Give the recovery workers a trace, and import ``modules`` before they are forked.
 

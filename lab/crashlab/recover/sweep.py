@@ -85,6 +85,16 @@ def _state(pid: int) -> str:
         return ""
 
 
+def used_s(pid: int) -> float:
+    """How many seconds ``pid`` has computed so far, in all its threads (proc(5): utime, stime); 0 if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            words = file.read().rpartition(b")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError):  # the process ended while it was looked at
+        return 0.0
+
+
 def command_line(pid: int) -> str:
     """What ``pid`` runs, without numbers that differ from run to run; "" where it has ended."""
     try:

@@ -114,7 +114,7 @@ class Watch:
         ``limit_s`` counts until the process says that it is ready, if it ever does, and ``timeout_s``
         from then on.
         """
-        follower = _Follower(self._nursery.answers, lines, take, timeout_s, time.monotonic() + limit_s)
+        follower = Follower(self._nursery.answers, lines, take, timeout_s, time.monotonic() + limit_s)
         if not self._loop(follower):
             return None
         end = self._nursery.ended()
@@ -130,7 +130,7 @@ class Watch:
         ended.stdout, ended.stderr = self._output.finish()
         return ended
 
-    def _loop(self, follower: _Follower) -> bool:
+    def _loop(self, follower: Follower) -> bool:
         """Until the nursery tells the end (True) or the main process has gone (False)."""
         while True:
             wait_s = follower.deadline - time.monotonic()
@@ -151,7 +151,7 @@ class Watch:
             if told:
                 return True
 
-    def _kill(self, follower: _Follower) -> None:
+    def _kill(self, follower: Follower) -> None:
         """SIGKILL for all that lives, except the nursery, which tells the end as of any other process."""
         if follower.pid:
             sweep.kill_group(follower.pid)
@@ -160,7 +160,7 @@ class Watch:
                 sweep.kill(pid)
 
 
-class _Follower:
+class Follower:
     """One process while it is followed."""
 
     def __init__(self, reading: int, lines: Lines, take: Take, timeout_s: float, deadline: float) -> None:
@@ -202,10 +202,16 @@ class _Follower:
                 self._ended.watched, self._ended.modules = message["watched"], message["modules"]
             elif "pid" in message:
                 self.pid = int(message["pid"])
-            else:
+            elif "ready" in message:
                 self.deadline = time.monotonic() + self._timeout_s
+            else:
+                self.said(message)
         except (ValueError, TypeError, KeyError):
             self._noise = self._noise or line[:_SHOWN_BYTES]
+
+    def said(self, message: dict[str, Any]) -> None:
+        """Something that only some processes say. Raises KeyError for what nobody says."""
+        raise KeyError(*message)
 
     def finish(self, status: int | None) -> Ended:
         """What is left in the pipe, and the word for how it ended; ``status`` None: its parent died too."""

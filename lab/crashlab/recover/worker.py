@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from crashlab.recover.rivals import Rivals
     from crashlab.recover.wire import Message
 
 OPS_PER_FRAME = 256
@@ -146,6 +147,7 @@ class Worker:
         gc.freeze()  # a collection in a child would touch, and so copy, every page that it shares with us
         output = Output()
         self._warm: Warm | None = None
+        self._rivals: Rivals | None = None
         self._nursery = Nursery(setting.launch_for, output, self._forget)
         self._watch = Watch(control, output, self._nursery)
         if not setting.import_limit_s:  # these start fresh interpreters
@@ -173,6 +175,8 @@ class Worker:
         while (request := wire.receive(self._control)) is not None:
             if "record" in request:
                 self._record(request["record"])
+            elif "race" in request:
+                wire.send(self._control, {"race": self._race(request["race"])})
             elif "bare_forks" in request:
                 wire.send(self._control, {"per_second": bare_forks(request["bare_forks"])})
             else:
@@ -217,6 +221,23 @@ class Worker:
         job = Job(step={"step": "view"}, effects=effects, acked=acked)
         viewed = self._step(job, timeout_s, lambda _: None, limit_bytes=wire.LINE_LIMIT_BYTES)
         return replace(viewed, watched=ended.watched, modules=ended.modules, left=(*ended.left, *viewed.left))
+
+    def _race(self, request: Message) -> Message:
+        from crashlab.recover import rivals  # noqa: PLC0415 - few checks let a second owner in
+
+        if self._rivals is None:
+            setting = self._setting
+            self._rivals = rivals.Rivals(
+                self._control,
+                self._root,
+                setting.launch_for,
+                setting.import_limit_s,
+                forget=lambda: self._forget_all(lambda: None),
+            )
+        try:
+            return self._rivals.run(request)
+        except rivals.Gone:
+            raise Abandoned from None
 
     # --- recovering ----------------------------------------------------------------------------
 

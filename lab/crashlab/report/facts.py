@@ -51,7 +51,7 @@ def changes_of(state: CrashState) -> tuple[FileChange, ...]:
 
     Before is what the running program saw: all that its ops had done, the one in flight included.
     """
-    if state.fault == "error" and "/power@" not in state.id:
+    if state.fault == "race" or (state.fault == "error" and "/power@" not in state.id):
         return ()  # a live run: the program went on, and nothing was taken from it
     before = prefixes_of(state.trace).tree(state.last_op)
     return compare(before, state.tree)

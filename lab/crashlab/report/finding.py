@@ -31,7 +31,8 @@ _VALUE_CHARACTERS = 120
 _NOTE_COLUMN = 50
 _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
 _UNKNOWN = "recovery reported unknown"
-_WHEN = ("before the crash", "recovery that died", "recovery", _UNKNOWN)
+_WHEN = ("before the crash", "recovery that died", "recovery", _UNKNOWN, "first owner", "second owner")
+_OWNERS = {"first-owner": "the first owner", "second-owner": "the second owner"}
 _TRACEBACK = "Traceback (most recent call last):"
 CONFIRMED = {"real-kill": "a real kill gave the same state", "real-disk": "a real disk gave the same state"}
 
@@ -192,6 +193,7 @@ def observed_words(observed: Observed, kind: str) -> str:
     who = ("resume" if kind in PROGRAMS else "load()") + _AGAIN.get(observed.step, "")
     if observed.step == "live":  # the process that met the error
         who = "the run" if kind in PROGRAMS else "the call"
+    who = _OWNERS.get(observed.step, who)
     error = f": {observed.error}" if observed.error else ""
     match observed.how:
         case "returned":

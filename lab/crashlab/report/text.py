@@ -86,10 +86,11 @@ def _draw_pass(page: Page, report: Report) -> None:
     _draw_tried(page, report)
     if report.accepted:
         return  # it did forget something
-    damaged = sum(each.judged for each in report.faults if each.fault == "damage")
-    died = judged(report) - damaged
-    words = [f"It died {_times(died)} and forgot nothing."] if died or not damaged else []
+    damaged, shared = (sum(each.judged for each in report.faults if each.fault == name) for name in ("damage", "race"))
+    died = judged(report) - damaged - shared
+    words = [f"It died {_times(died)} and forgot nothing."] if died or not (damaged or shared) else []
     words += [f"It met damage {_times(damaged)} and took none of it for good."] if damaged else []
+    words += [f"Two owners left {count(shared, 'outcome')}, all of them right."] if shared else []
     page.line((" ".join(words), "pass"))
 
 
@@ -213,6 +214,8 @@ def bound_words(report: Report) -> str:
         elif fault.startswith("recovery"):
             recoveries = sum(each.points for each in report.faults if each.fault == "recovery")
             parts.append(f"crashes of {count(recoveries, 'recovery', 'recoveries')}")
+        elif fault.startswith("race"):
+            parts.append("a second owner after each op")
         elif fault.startswith("damage"):
             parts.append("damage at rest to each file: flips at its edges, records and sectors, every other kind whole")
     sampled = sum(each.sampled for each in report.faults)
