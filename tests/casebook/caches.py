@@ -142,7 +142,8 @@ def check_events(lab: Lab, _: int) -> None:
     """What was acked by the run is the run's still."""
     for number in lab.acked:
         if (lab.dir / f"event-{number}").read_text() != "run":
-            raise Violation(f"event {number} was written anew", kind="lost")
+            text = f"event {number} was written anew"
+            raise Violation(text, kind="lost")
 
 
 def described(digits: str) -> Subject:

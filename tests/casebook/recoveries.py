@@ -71,7 +71,8 @@ def check_outcomes(lab: Lab, _: str) -> None:
     """One outcome per action."""
     outcomes = [each for each in kinds_of(lab) if each != "action"]
     if len(outcomes) != 1:
-        raise Violation(f"the action has the outcomes {outcomes}", kind="invalid-transcript")
+        text = f"the action has the outcomes {outcomes}"
+        raise Violation(text, kind="invalid-transcript")
 
 
 # --- a turn that nobody runs --------------------------------------------------------------------------
@@ -238,7 +239,8 @@ def check_nodes(lab: Lab, _: str) -> None:
     """A node that was reported as done has not run again: that is promised even where steps may run twice."""
     for node in lab.acked:
         if sum(each.name == node for each in lab.effects) > 1:
-            raise Violation(f"{node} was saved, and ran again", kind="duplicate-effect")
+            text = f"{node} was saved, and ran again"
+            raise Violation(text, kind="duplicate-effect")
 
 
 def accept(lab: Lab, *, admit: bool) -> str:
@@ -262,7 +264,8 @@ def ask_for_run(lab: Lab) -> str:
 def check_accepted(lab: Lab, end: str) -> None:
     """A run that was accepted is known."""
     if lab.acked and end != "done":
-        raise Violation(f"r1 was accepted; now: {end}", kind="lost")
+        text = f"r1 was accepted; now: {end}"
+        raise Violation(text, kind="lost")
 
 
 # --- what is left behind, and what is taken for one's own ---------------------------------------------

@@ -43,7 +43,7 @@ def save_in_place(directory: Path, value: Any) -> None:
 
     A history grown to many megabytes: https://github.com/cline/cline/issues/2321
     A model checkpoint: https://github.com/Lightning-AI/pytorch-lightning/issues/688
-    The same, back after a mend that no crash test guarded: .../pytorch-lightning/issues/19970
+    The same, back after its mend: https://github.com/Lightning-AI/pytorch-lightning/issues/19970
     With a disk that is full: https://github.com/anomalyco/opencode/issues/7607
     """
     (directory / "state.json").write_text(json.dumps(value))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashlab import Budget, Report, explore
-from tests.casebook import caches, logs, recoveries, saves, streams, turns
+from tests.casebook.table import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.casebook.scenario import AnySubject, Scenario
 
-SCENARIOS: dict[str, Scenario] = {**turns.SCENARIOS, **recoveries.SCENARIOS, **streams.SCENARIOS, **saves.SCENARIOS, **logs.SCENARIOS, **caches.SCENARIOS}
 BRIEF = Budget(real_kills=1, subset=2, sample=0, violations=2, nested=4, anew=1)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.casebook.durable import append_lines, read_lines
-from tests.casebook.scenario import Scenario, scenario
 from crashlab import Subject, Violation
 from longrun.errors import InvalidTranscript
 from longrun.messages import check_messages
+from tests.casebook.durable import append_lines, read_lines
+from tests.casebook.scenario import Scenario, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
