@@ -35,7 +35,7 @@ anything in this repository.
 
 @dataclass(frozen=True)
 class Case:
-    """One public failure. ``source`` is "" where it was measured; exactly one of ``scenarios`` and ``reason`` is set."""
+    """One public failure. ``source`` is "" where it was measured; either ``scenarios`` or ``reason`` is set."""
 
     id: str
     window: str
