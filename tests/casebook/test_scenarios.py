@@ -1,0 +1,40 @@
+"""Every scenario of the casebook both ways: the naive form is flagged by its kind, the correct form is clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from crashlab import Budget, Report, explore
+from tests.casebook.table import SCENARIOS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.casebook.scenario import AnySubject, Scenario
+
+BRIEF = Budget(real_kills=1, subset=2, sample=0, violations=2, nested=4, anew=1)
+
+
+def tried(subject: AnySubject, scenario: Scenario, out: Path) -> Report:
+    """The check of one form of a scenario."""
+    return explore(subject, faults=scenario.faults, policy=scenario.policy or None, budget=BRIEF, out=out)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_naive_form_is_flagged(name: str, tmp_path: Path) -> None:
+    """A violation of exactly the stated kinds, and nothing left unmeasured."""
+    report = tried(SCENARIOS[name].naive, SCENARIOS[name], tmp_path)
+    assert report.verdict == "violation", str(report)
+    assert {finding.kind for finding in report.findings} == SCENARIOS[name].kinds, str(report)
+    assert not report.unmeasured, str(report)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_correct_form_is_clean(name: str, tmp_path: Path) -> None:
+    """No violation under the same faults, which really struck, and every control of the lab in order."""
+    report = tried(SCENARIOS[name].correct, SCENARIOS[name], tmp_path)
+    assert report.verdict == "consistent", str(report)
+    assert all(control.passed for control in report.controls)
+    assert all(count.judged > 1 for count in report.faults), str(report)
