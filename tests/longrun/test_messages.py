@@ -146,7 +146,7 @@ def _conversation(persona: Any, rounds: int) -> list[m.Message]:
     api = FakeApi(persona)
     transcript = [m.user("go")]
     for _ in range(rounds):
-        request = {"model": "x", "max_tokens": 1, "tools": [{}], "messages": transcript}
+        request = {"model": "x", "max_tokens": 1, "tools": [{"name": "x"}], "messages": transcript}
         message = {"role": "assistant", "content": api.reply(request)["content"]}
         calls = m.tool_uses(message)
         if not calls:
