@@ -109,7 +109,7 @@ class FakeApi:
             raise IncompleteResponse(text)
         return snapshot(events)
 
-    def answer(self, request: dict[str, Any]) -> Answer:
+    def answer(self, request: Any) -> Answer:
         """The whole message and its cut, for a server that sends events. Raises ApiError like :meth:`reply`."""
         with self._lock:
             self.asked()

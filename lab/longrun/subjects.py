@@ -20,7 +20,6 @@ from longrun.inbox import BODY_BYTES, DEFAULT_SEED, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
 from longrun.loop import Agent
 from longrun.messages import canonical, check_messages, normalised
-from longrun.protocol import NO_USAGE
 from longrun.world import World
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ class Description:
         unknown = agent.unknown()
         for name, details in unknown:
             lab.unknown(name, **details)
-        paid = _paid(last.messages)
         return {
             "status": last.status,
             "world": World(lab, self.inbox).view(),
@@ -83,7 +81,7 @@ class Description:
             "unknown": [name for name, _ in unknown],
             "refusals": api.refusals,
             "requests_not_counted": max(0, len(lab.records(REQUEST)) - last.requests_started),
-            "tokens_not_counted": max(0, *(paid[name] - last.usage[name] for name in paid)),
+            "tokens_not_counted": max(0, _paid(last.messages) - last.tokens_used),
             "turns_not_counted": sum(message["role"] == "assistant" for message in last.messages) - last.turns,
             "requests_after_end": len(api.exchanges) if before and before.finished else 0,
         }
@@ -145,14 +143,10 @@ def _to_the_end(agent: Agent, *, resume: bool) -> tuple[Checkpoint, Checkpoint |
     return agent.resume(), found
 
 
-def _paid(messages: Sequence[Message]) -> dict[str, int]:
-    """What the answers in a transcript have cost, by the server's own reckoning."""
-    total = dict(NO_USAGE)
-    for at, message in enumerate(messages):
-        if message["role"] == "assistant":
-            for name, count in usage_of(messages[:at], message["content"]).items():
-                total[name] += count
-    return total
+def _paid(messages: Sequence[Message]) -> int:
+    """What the answers in a transcript have cost, in tokens, by the server's own reckoning."""
+    said = (at for at, message in enumerate(messages) if message["role"] == "assistant")
+    return sum(sum(usage_of(messages[:at], messages[at]["content"]).values()) for at in said)
 
 
 def view(end: End) -> End:

@@ -175,11 +175,14 @@ def _open_call(call: Block, run_id: str) -> OpenCall:
 
 
 def _effects(directory: Path) -> tuple[dict[str, Any], Path]:
-    """The map of effects, also where a conversion that was killed has moved it; empty where there is none."""
+    """The map of effects, also where a conversion that was interrupted has moved it; empty where there is none.
+
+    After a power loss it may stand there under both names; two that differ are refused.
+    """
     path, kept = directory / EFFECTS_NAME, directory / f"{EFFECTS_NAME}{KEPT_SUFFIX}"
     data, moved = _bytes_of(path), _bytes_of(kept)
-    if data is not None and moved is not None:
-        raise Damaged(kept, f"{EFFECTS_NAME} and its copy are both there, beside a checkpoint of version 1")
+    if data is not None and moved not in (None, data):
+        raise Damaged(kept, f"it stands beside another {EFFECTS_NAME} and a checkpoint of version 1")
     if data is None:
         data, path = moved, kept if moved is not None else path
     if data is None:
