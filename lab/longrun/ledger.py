@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from longrun.errors import Damaged
 from longrun.files import sync_directory, write_all
@@ -71,6 +71,10 @@ class Acts(Protocol):
     """What the loop asks of a ledger. A naive one keeps its records elsewhere, or not at all."""
 
     @property
+    def durable(self) -> bool:
+        """Whether a record outlives this process, so that anyone may be told of it."""
+
+    @property
     def records(self) -> Sequence[Record]:
         """All records, oldest first."""
 
@@ -91,6 +95,7 @@ class Acts(Protocol):
 class Ledger:
     """The open ledger of one run. The one writer holds it; it is not shared between threads."""
 
+    durable: ClassVar[bool] = True
     path: Path
     _descriptor: int
     _size: int = 0

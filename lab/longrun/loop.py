@@ -184,10 +184,10 @@ class Agent:
         calls = self._open_calls(content, state.run_id)
         match response["stop_reason"]:
             case "tool_use":
-                self.save(self._place("A", state), replace(self._booked(state, "A"), pending_tool_use=calls))
+                self.save(self.place("A", state), replace(self._booked(state, "A"), pending_tool_use=calls))
             case "pause_turn":  # the server wants to go on: the transcript goes back as it is
                 started = state.requests_started + 1
-                self.save(self._place("A", state), replace(self._booked(state, "A"), requests_started=started))
+                self.save(self.place("A", state), replace(self._booked(state, "A"), requests_started=started))
             case "end_turn" | "stop_sequence" as reason:
                 self.state = self._booked(state, "E")
                 self._settle()
@@ -199,7 +199,7 @@ class Agent:
     def _booked(self, state: Checkpoint, point: str) -> Checkpoint:
         return self.harness.book(state, self._gain, point)
 
-    def _place(self, point: str, state: Checkpoint | None = None) -> str:
+    def place(self, point: str, state: Checkpoint | None = None) -> str:
         """The name of a save point in the latest turn."""
         messages = (state or self.state).messages
         return f"turn{sum(message['role'] == 'assistant' for message in messages)}.{point}"
@@ -242,7 +242,7 @@ class Agent:
 
     def _answer_calls(self) -> None:
         results = [self.answer(index) for index in range(len(self.state.pending_tool_use))]
-        self.save(self._place("B"), self._booked(self.answered(results), "B"))
+        self.save(self.place("B"), self._booked(self.answered(results), "B"))
         self._gain = NO_GAIN
 
     def answered(self, results: list[Block]) -> Checkpoint:
@@ -264,7 +264,7 @@ class Agent:
             tool.check(self.world, call.input)
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
-        place = self._place(f"tool{index + 1}")
+        place = self.place(f"tool{index + 1}")
         record = self._acts().latest(call.key) if call.key is not None else None
         evidence = Evidence(
             nature=tool.nature,
@@ -336,4 +336,5 @@ class Agent:
     def _append(self, record: Record, place: str) -> None:
         number = len(self._acts().records) + 1
         self._acts().append(replace(record, n=number))
-        self.told(place, {"ledger": number})
+        if self._acts().durable:
+            self.told(place, {"ledger": number})

@@ -119,12 +119,11 @@ class Description:
         for ack in lab.acked:
             promised.update(ack)
         last = self.harness.load(lab.dir)
-        if last is None and not any(promised.values()):
-            return []
         path = lab.dir / LEDGER_NAME
-        records, _ = read_records(path, path.read_bytes(), seen=0)
-        if last is None or last.seq < promised["seq"] or len(records) < promised["ledger"]:
-            found = f"save {last.seq if last else 0} and {len(records)} records"
+        records, _ = read_records(path, path.read_bytes() if path.exists() else b"", seen=0)
+        seq = last.seq if last else 0
+        if seq < promised["seq"] or len(records) < promised["ledger"]:
+            found = f"save {seq} and {len(records)} records"
             text = f"acked were save {promised['seq']} and record {promised['ledger']}, found {found}"
             raise Violation(text, kind="lost")
         return records

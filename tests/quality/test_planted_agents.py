@@ -31,6 +31,7 @@ from longrun.checkpoint import (
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
 from longrun.subjects import describe
+from tests.quality.naive_agents import PLANTED
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -199,9 +200,10 @@ def test_another_inbox_comes_out_the_same(tmp_path: Path) -> None:
 
 
 def test_no_naive_module_is_forgotten() -> None:
-    """Every naive module of the agent stands in this test, or in that of errors."""
+    """Every naive module of the agent stands in this test, in that of errors, or in the table of lessons 1 to 3."""
     folder = Path(correct.__file__).parents[1]
     found = {path.stem for path in folder.rglob("naive_*.py")}
     modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values(), *DAMAGED.values())] + [*ERRING]
+    modules += [planted.module for planted in PLANTED.values()]
     assert found == {module.__name__.rpartition(".")[2] for module in modules}
     assert all(isinstance(module.subject, Subject) for module in modules)
