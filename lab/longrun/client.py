@@ -8,14 +8,18 @@ no error, the stop reason None, of the input what could be read).
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anthropic
 
 from longrun.errors import ApiError, IncompleteResponse
 from longrun.stream import assemble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LINES = importlib.import_module(anthropic.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
 """The HTTP library below this client, httpx or httpx2: it raises its own errors where a line breaks in a stream."""
@@ -33,6 +37,13 @@ class ClientModel:
     def at(base_url: str, *, api_key: str = "not-needed", streaming: bool = True) -> ClientModel:
         """A model on the server at ``base_url``, without retries."""
         return ClientModel(anthropic.Anthropic(base_url=base_url, api_key=api_key, max_retries=0), streaming)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def live(api_key: str) -> Iterator[ClientModel]:
+        """A model of the real service, for the length of a ``with`` block."""
+        with anthropic.Anthropic(api_key=api_key, max_retries=0) as client:
+            yield ClientModel(client)
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
         """The whole answer. Raises ApiError for an error of the server, IncompleteResponse for a cut one."""

