@@ -134,11 +134,12 @@ def check_messages(messages: Any, *, may_end_with_assistant: bool = False) -> No
         else:
             _check_none_open(open_ids, number - 1)
             open_ids = _check_calls(content, seen, where)
-    if messages[-1]["role"] == "assistant" and not may_end_with_assistant and not is_paused(messages[-1]):
+    if messages[-1]["role"] == "assistant" and not may_end_with_assistant:
         _check_none_open(open_ids, len(messages) - 1)
-        _refuse(
-            "This model does not support assistant message prefill. The conversation must end with a user message.",
-        )
+        if not is_paused(messages[-1]):
+            _refuse(
+                "This model does not support assistant message prefill. The conversation must end with a user message.",
+            )
 
 
 def _refuse(text: str) -> NoReturn:

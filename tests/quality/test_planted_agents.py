@@ -144,12 +144,14 @@ def test_blindness_to_damage_is_found_by_damage_alone(fault: str, tmp_path: Path
 
 
 def test_the_correct_agent_meets_every_kind_of_damage(tmp_path: Path) -> None:
-    """Both files, at both moments, every kind: no violation, nothing unmeasured, the undamaged twins recovered."""
+    """All three files, at both moments, every kind: no violation, nothing unmeasured, the undamaged twins recovered."""
     report = explore("longrun.checkpoint.correct:subject", faults="damage", out=tmp_path, budget=FAST)
     assert report.verdict == "consistent", str(report)
     assert not report.unmeasured
     (damage,) = report.faults
-    assert damage.points == len(("checkpoint.json", "effects.jsonl")) * len(("before the last effect", "the end"))
+    assert damage.points == len(("checkpoint.json", "effects.jsonl", "lease.lock")) * len(
+        ("before the last effect", "the end")
+    )
     assert (damage.violation, damage.unmeasured, damage.judged > 1_000) == (0, 0, True)
     assert damage.refused > damage.consistent > 0
     assert all(control.passed for control in report.controls)
