@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from longrun import files
+from longrun import files, v1
 from longrun.booking import NO_GAIN, Gain
 from longrun.errors import Damaged, HistoryExists, InvalidInput
 from longrun.ledger import LEDGER_NAME, Record
@@ -38,6 +38,7 @@ TASK = "Triage the inbox: label every ticket, act where it is needed, and write 
 MODEL_NAME = "claude-fake-1"
 MAX_TOKENS = 4096
 TURN_LIMIT = 50
+LEDGER_NAMES = (LEDGER_NAME, v1.EFFECTS_NAME)
 
 UNKNOWN_TEXT = "outcome unknown: the process died while this was being done, so it may or may not have happened"
 BLOCKED_TEXT = "blocked: nobody knows how an earlier attempt ended, and a person must decide. Go on without it."
@@ -93,6 +94,7 @@ class Agent:
     # --- opening -------------------------------------------------------------------------------
 
     def _run_leased(self, task: str, *, resume: bool) -> Checkpoint:
+        self._ledger, self._gain, self._epoch = None, NO_GAIN, 0  # whatever an earlier run of this agent has left
         with self.harness.lease(self.directory) as self._lease:
             if not resume:
                 self._require_empty()
@@ -100,7 +102,7 @@ class Agent:
             return self._go_on(self.harness.load(self.directory) if resume else None, task)
 
     def _require_empty(self) -> None:
-        held = [name for name in (CHECKPOINT_NAME, LEDGER_NAME) if (self.directory / name).exists()]
+        held = [name for name in (CHECKPOINT_NAME, *LEDGER_NAMES) if (self.directory / name).exists()]
         if held:
             text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
             raise HistoryExists(text)
@@ -126,9 +128,9 @@ class Agent:
 
     def _begin(self, task: str) -> None:
         """The first save, and an empty ledger; a kill between them leaves save number 1 alone."""
-        path = self.directory / LEDGER_NAME
-        if path.exists():
-            raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
+        for path in (self.directory / name for name in LEDGER_NAMES):
+            if path.exists():
+                raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
         files.remove_temporary(self.directory)
         run_id = f"run-{os.urandom(8).hex()}"
         self.state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
