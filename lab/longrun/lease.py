@@ -2,11 +2,12 @@
 
 The lock is the operating system's, on ``lease.lock``; the kernel frees it when its process dies, so a
 kill leaves nothing to clear away. The number is ``writer_epoch`` in the checkpoint: raised by everyone
-who opens the directory, read again before each save. Who finds a higher one has lost the lease, although
+who opens the directory, read again before each save and each act. Who finds a higher one has lost the lease, although
 nobody told it: its lock was on a file that somebody removed, or on a network file system that forgot it.
 
-The limit: nothing protects a writer that is paused between that look and the rename. Only a store that
-compares and swaps could. Nor does the lock keep a child apart that was forked while it was held.
+The limit: nothing protects a writer that is paused between that look and the rename, or the act, behind it.
+Only a store, or a world, that compares the number itself could. Nor does the lock keep a child apart that
+was forked while it was held.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _EPOCH = re.compile(rb'"writer_epoch":(\d+)\}$')
 
 
 class Owner(Protocol):
-    """What the loop asks of a lease: it is held inside a ``with`` block, and looked after before each save."""
+    """What the loop asks of a lease: held inside a ``with`` block, looked after before each save and each act."""
 
     def __enter__(self) -> Self:
         """The directory is ours."""

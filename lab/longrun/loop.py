@@ -311,6 +311,7 @@ class Agent:
         begun = replace(call, started=True, attempts=call.attempts + 1)
         calls = tuple(begun if each.id == call.id else each for each in self.state.pending_tool_use)
         self.save(f"{place}.S", replace(self.state, pending_tool_use=calls))
+        self._lease.require(self._epoch)
         result = tool.run(self.world, call.input, call.key)
         return self._recorded(call, "done", result, place)
 
