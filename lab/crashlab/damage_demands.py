@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,9 +133,15 @@ class DamageDemands:
         return Ruling("violation", _by_gravity(problems))
 
     def _began_anew(self, answer: Answer) -> bool:
-        """Whether the recovery did the first effect of the run, or tried to, as if nothing had been done yet."""
-        first = next((op for op in self._reference.trace.ops if isinstance(op, t.Effect)), None)
-        acts = [op for op in answer.steps[0].events if isinstance(op, t.Effect)]
+        """Whether the recovery did the first effect of the run, or tried to, as if nothing had been done yet.
+
+        An effect that the run does many times, such as a request to one server, tells no beginning.
+        """
+        done = [op for op in self._reference.trace.ops if isinstance(op, t.Effect)]
+        times = Counter(identity(op) for op in done)
+        often = {each for each, count in times.items() if count > 1} if 1 in times.values() else set()
+        first = next((op for op in done if identity(op) not in often), None)
+        acts = [op for op in answer.steps[0].events if isinstance(op, t.Effect) and identity(op) not in often]
         return first is not None and bool(acts) and identity(acts[0]) == identity(first)
 
     # --- loud, though it returned ----------------------------------------------------------------

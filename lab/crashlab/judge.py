@@ -252,9 +252,12 @@ class Judge:
 
 
 def _causes(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems without mere consequences: after a needless unknown another end and missing effects follow."""
+    """The problems without mere consequences: another end and missing effects follow from some of them.
+
+    After a needless unknown a person decides; with a transcript that the model's server refuses nothing goes on.
+    """
     found = list(problems)
-    if any(problem.kind == "needless-unknown" for problem in found):
+    if any(problem.kind in ("needless-unknown", "invalid-transcript") for problem in found):
         return [problem for problem in found if problem.kind not in ("diverged", "missing-effect")]
     return found
 

@@ -1,29 +1,45 @@
-"""``python -m longrun run``: the reference agent against the fake server in this process.
+"""``python -m longrun run``: the reference agent, against the fake server in this process or a live model.
 
-Exit codes: 0 the run is done; 1 it stopped, or waits for a person; 2 its files were refused; 64 misuse.
+Exit codes: 0 the run is done; 1 it stopped, or waits for a person; 2 its files were refused, or another process
+took them over; 64 misuse.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from longrun.checkpoint.correct import HARNESS
-from longrun.errors import Damaged, HistoryExists, UnsupportedVersion, UsageError
+from longrun.errors import (
+    ApiError,
+    Damaged,
+    HistoryExists,
+    IncompleteResponse,
+    LeaseHeld,
+    LostLease,
+    UnsupportedVersion,
+    UsageError,
+)
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, make_inbox
-from longrun.loop import Agent
+from longrun.loop import MODEL_NAME, Agent
 from longrun.personas import PERSONAS
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from longrun.model import Model
     from longrun.protocol import Checkpoint
 
 EXIT_DONE, EXIT_UNFINISHED, EXIT_REFUSED, EXIT_USAGE = 0, 1, 2, 64
+LIVE_MODEL = "claude-haiku-4-5"
+"""The model of ``--live``: small, and it answers without blocks that a transcript here cannot hold."""
+KEY_NAME = "ANTHROPIC_API_KEY"
 _VERDICTS = {"done": "DONE", "waiting": "WAITING", "stopped": "STOPPED"}
 
 
@@ -40,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="triage an inbox, durably")
     run.add_argument("--dir", type=Path, default=Path("longrun-run"), help="where the run lives (default: %(default)s)")
     run.add_argument("--resume", action="store_true", help="go on from what is stored there")
-    run.add_argument("--persona", choices=PERSONAS, default=PERSONAS[0], help="how the model acts after an unknown")
+    model = run.add_mutually_exclusive_group()
+    model.add_argument("--persona", choices=PERSONAS, default=PERSONAS[0], help="how the fake acts after an unknown")
+    model.add_argument("--live", action="store_true", help=f"ask {LIVE_MODEL}, which costs; the key is in {KEY_NAME}")
     run.add_argument("--seed", type=int, default=DEFAULT_SEED, help="which inbox (default: %(default)s)")
     return parser
 
@@ -50,15 +68,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         return _run(given)
-    except (UsageError, HistoryExists) as error:
+    except (UsageError, HistoryExists, LeaseHeld) as error:
         print(f"longrun: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (Damaged, UnsupportedVersion) as error:
         print(f"longrun: REFUSED {error}", file=sys.stderr)
         return EXIT_REFUSED
+    except LostLease as error:
+        print(f"longrun: LOST {error}", file=sys.stderr)
+        return EXIT_REFUSED
+    except (ApiError, IncompleteResponse) as error:
+        print(f"longrun: STOPPED {error}. What came before is saved: go on with --resume.", file=sys.stderr)
+        return EXIT_UNFINISHED
+
+
+@contextlib.contextmanager
+def _model(given: argparse.Namespace) -> Iterator[tuple[Model, str]]:
+    """The model to ask, and its name. Raises UsageError where a live one cannot be had."""
+    if not given.live:
+        yield FakeApi(given.persona, given.seed), MODEL_NAME
+        return
+    key = os.environ.get(KEY_NAME)
+    if not key:
+        text = f"--live asks a real model, which needs a key in {KEY_NAME}; without --live no key is needed"
+        raise UsageError(text)
+    try:
+        from longrun.client import ClientModel  # noqa: PLC0415 - only a live run needs the client
+    except ImportError as error:
+        text = "--live needs the client: pip install 'crashlab[agents]'"
+        raise UsageError(text) from error
+    with ClientModel.live(key) as model:
+        yield model, LIVE_MODEL
 
 
 def _run(given: argparse.Namespace) -> int:
+    with _model(given) as (model, name):
+        return _run_with(model, name, given)
+
+
+def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
     directory: Path = given.dir
     if given.resume and not directory.is_dir():
         text = f"there is no run in {directory}: start one without --resume"
@@ -69,7 +117,7 @@ def _run(given: argparse.Namespace) -> int:
         text = f"cannot make {directory / 'agent'}: {error.strerror}. Pass another --dir."
         raise UsageError(text) from error
     world = World(FileOutside(directory / "world.jsonl"), make_inbox(given.seed))
-    agent = Agent(directory / "agent", HARNESS, FakeApi(given.persona, given.seed), world)
+    agent = Agent(directory / "agent", HARNESS, model, world, model_name=name)
     last = agent.resume() if given.resume else agent.start()
     print("\n".join(_summary(last, world, agent)))
     return EXIT_DONE if last.status == "done" else EXIT_UNFINISHED

@@ -7,6 +7,8 @@
     ├── HistoryExists        a plain start over a directory with a run in it
     ├── Damaged              a file of the run is not what was written: look at it, delete nothing
     ├── UnsupportedVersion   a sound file, but of another protocol version
+    ├── LeaseHeld            another process works in this directory: wait for it, or take another one
+    ├── LostLease            another process took the directory over: this one stopped, resume nothing
     ├── IncompleteResponse   the stream ended before the whole answer came: nothing was saved, resume
     ├── InvalidTranscript    a list of messages that the Messages API refuses
     ├── ApiError             the server answered with an error; ``status`` says which
@@ -49,9 +51,19 @@ class UnsupportedVersion(LongrunError):  # noqa: N818 - the name of the protocol
     """A checkpoint of another protocol version: sound, perhaps, but not for this program."""
 
     def __init__(self, path: Path, version: int) -> None:
-        super().__init__(f"{path}: protocol version {version}; this program reads version 2. Nothing was changed.")
+        super().__init__(
+            f"{path}: protocol version {version}; this program reads versions 1 and 2. Nothing was changed."
+        )
         self.path = path
         self.version = version
+
+
+class LeaseHeld(LongrunError):  # noqa: N818 - it names the fact; nothing failed
+    """Another process holds the lease of the directory, and lives. Nothing was read, nothing was changed."""
+
+
+class LostLease(LongrunError):  # noqa: N818 - the name of the protocol for this refusal
+    """Another process took the directory over in the meantime. This one has not written since, and must not."""
 
 
 class IncompleteResponse(LongrunError):  # noqa: N818 - it names what came
@@ -69,7 +81,8 @@ class InvalidInput(LongrunError):  # noqa: N818 - it names the input
 class ApiError(LongrunError):
     """The server answered with an error. ``body`` is its JSON, as the Messages API shapes it."""
 
-    def __init__(self, status: int, kind: str, message: str) -> None:
+    def __init__(self, status: int, kind: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(f"{status} {kind}: {message}")
         self.status = status
-        self.body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
+        error = {"type": kind, "message": message, **({"details": details} if details else {})}
+        self.body: dict[str, Any] = {"type": "error", "error": error}

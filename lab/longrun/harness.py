@@ -8,26 +8,55 @@ answer, S before each act, B when all calls are answered, E at the end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from longrun.resume import reconcile
+from longrun import booking, v1
+from longrun.lease import Lease
+from longrun.ledger import open_ledger
+from longrun.model import require_complete
+from longrun.resume.reconcile import decide, reopen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from longrun.lease import Owner
+    from longrun.ledger import Acts
+    from longrun.loop import Agent
     from longrun.protocol import Checkpoint
+    from longrun.resume.reconcile import Decision, Evidence
 
 SAVE_POINTS = frozenset({"R", "A", "S", "B", "E"})
 
 
+def _leave_to_the_loop(_agent: Agent) -> None:
+    """Calls that are open at an opening are answered as all others are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harness:
-    """``save(directory, checkpoint)`` is durable when it returns; ``load(directory)`` gives None for
-    nothing there; ``reopen(checkpoint)`` is what a resume makes of a checkpoint before it goes on."""
+    """The pieces. All but ``save`` and ``load`` have their correct form as a default.
+
+    * ``save(directory, checkpoint)`` is durable when it returns.
+    * ``load(directory)`` gives None for nothing there.
+    * ``convert(directory)`` makes an older protocol's files this one's, and leaves all others alone.
+    * ``reopen(checkpoint)`` is what a resume makes of a checkpoint before it saves it and goes on.
+    * ``reconcile(agent)`` is what a resume then does with open calls on its own, before the loop.
+    * ``decide(evidence)`` is the row of the table for one open call.
+    * ``accept(response)`` raises IncompleteResponse unless the answer is whole.
+    * ``book(checkpoint, gain, point)`` raises the counters for an answer.
+    * ``ledger(directory, checkpoint)`` opens the record of acts; a new one for None.
+    * ``lease(directory)`` is held for the length of the run.
+    """
 
     save: Callable[[Path, Checkpoint], None]
     load: Callable[[Path], Checkpoint | None]
     save_points: frozenset[str] = SAVE_POINTS
-    reopen: Callable[[Checkpoint], Checkpoint] = reconcile.reopen
-    decide: Callable[[reconcile.Evidence], reconcile.Decision] = reconcile.decide
+    convert: Callable[[Path], None] = v1.convert
+    reopen: Callable[[Checkpoint], Checkpoint] = reopen
+    reconcile: Callable[[Agent], None] = _leave_to_the_loop
+    decide: Callable[[Evidence], Decision] = decide
+    accept: Callable[[dict[str, Any]], dict[str, Any]] = require_complete
+    book: Callable[[Checkpoint, booking.Gain, str], Checkpoint] = booking.book
+    ledger: Callable[[Path, Checkpoint | None], Acts] = open_ledger
+    lease: Callable[[Path], Owner] = Lease.take

@@ -12,14 +12,17 @@ import contextlib
 import hashlib
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from longrun.errors import Damaged
 from longrun.files import sync_directory, write_all
 from longrun.messages import canonical, parse_strict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from longrun.protocol import Checkpoint
 
 LEDGER_NAME = "effects.jsonl"
 Outcome = Literal["done", "unknown", "gave_up"]
@@ -64,10 +67,35 @@ def _checksum(form: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(form).encode()).hexdigest()
 
 
+class Acts(Protocol):
+    """What the loop asks of a ledger. A naive one keeps its records elsewhere, or not at all."""
+
+    @property
+    def durable(self) -> bool:
+        """Whether a record outlives this process, so that anyone may be told of it."""
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """All records, oldest first."""
+
+    def append(self, record: Record) -> None:
+        """Add one record, durable when this returns."""
+
+    def latest(self, key: str) -> Record | None:
+        """What is known last of this act."""
+
+    def unknown(self) -> list[Record]:
+        """The acts whose outcome nobody knows, oldest first."""
+
+    def close(self) -> None:
+        """Give back what is held."""
+
+
 @dataclass(eq=False)
 class Ledger:
     """The open ledger of one run. The one writer holds it; it is not shared between threads."""
 
+    durable: ClassVar[bool] = True
     path: Path
     _descriptor: int
     _size: int = 0
@@ -130,6 +158,14 @@ class Ledger:
     def close(self) -> None:
         """Give the descriptor back."""
         os.close(self._descriptor)
+
+
+def open_ledger(directory: Path, saved: Checkpoint | None) -> Ledger:
+    """The ledger that belongs to ``saved``; a new one after the very first save. Raises Damaged."""
+    path = directory / LEDGER_NAME
+    if saved is None or (saved.seq == 1 and not path.exists()):  # later it can only have been lost
+        return Ledger.create(path)
+    return Ledger.open(path, seen=saved.ledger_seen)
 
 
 def read_records(path: Path, data: bytes, *, seen: int) -> tuple[list[Record], int]:

@@ -3,8 +3,8 @@
 The loop turns on ``stop_reason`` and answers parallel calls together, one by one in their order. What
 it owes to a crash is in the order of its steps: a request is counted in a save before it is sent (R,
 B), an answer is saved before its calls run (A), an act is marked before it is done (S) and recorded
-right after, and all answers go to the model in one message that is saved first (B). It does not
-guard against a second process on the same directory.
+right after, and all answers go to the model in one message that is saved first (B). Who works in a directory
+holds its lease (:mod:`longrun.lease`) until the run ends or fails.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from longrun import files
+from longrun import files, v1
+from longrun.booking import NO_GAIN, Gain
 from longrun.errors import Damaged, HistoryExists, InvalidInput
-from longrun.ledger import LEDGER_NAME, Ledger, Record
-from longrun.messages import text_of, tool_result, tool_uses, user
-from longrun.model import require_complete
+from longrun.ledger import LEDGER_NAME, Record
+from longrun.messages import sendable, text_of, tool_result, tool_uses, user
 from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
 from longrun.resume.reconcile import Decision, Evidence, begun_before
 from longrun.tools import DEFINITIONS, TOOLS, act_key, args_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from longrun.harness import Harness
-    from longrun.ledger import Outcome
+    from longrun.lease import Owner
+    from longrun.ledger import Acts, Outcome
     from longrun.messages import Block
     from longrun.model import Model
     from longrun.tools import Tool
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 TASK = "Triage the inbox: label every ticket, act where it is needed, and write the report."
 MODEL_NAME = "claude-fake-1"
 MAX_TOKENS = 4096
+TURN_LIMIT = 50
+LEDGER_NAMES = (LEDGER_NAME, v1.EFFECTS_NAME)
 
 UNKNOWN_TEXT = "outcome unknown: the process died while this was being done, so it may or may not have happened"
 BLOCKED_TEXT = "blocked: nobody knows how an earlier attempt ended, and a person must decide. Go on without it."
@@ -53,7 +56,8 @@ class Agent:
 
     ``told(place, value)`` is called right after each save and each ledger record is durable: the
     place is a save point's name such as ``turn5.tool2.S``, the value the number of the save
-    (``{"seq": 9}``) or of the record (``{"ledger": 4}``). ``opened`` is the checkpoint with which it went on.
+    (``{"seq": 9}``) or of the record (``{"ledger": 4}``). ``opened`` is the checkpoint with which it went on,
+    ``state`` the one that it is at. After ``turn_limit`` answers over all processes the run is stopped.
     """
 
     directory: Path
@@ -61,123 +65,163 @@ class Agent:
     model: Model
     world: World
     told: Callable[[str, dict[str, int]], None] = _nobody
+    tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
+    model_name: str = MODEL_NAME
+    turn_limit: int = TURN_LIMIT
     opened: Checkpoint | None = field(default=None, init=False)
-    _state: Checkpoint = field(init=False)
-    _ledger: Ledger = field(init=False)
+    state: Checkpoint = field(init=False)
+    _ledger: Acts | None = field(default=None, init=False)
+    _lease: Owner = field(init=False)
+    _epoch: int = field(default=0, init=False)
+    _gain: Gain = field(default=NO_GAIN, init=False)
 
     def start(self, task: str = TASK) -> Checkpoint:
-        """Run from the beginning to the end. Raises HistoryExists over a stored run."""
-        held = [name for name in (CHECKPOINT_NAME, LEDGER_NAME) if (self.directory / name).exists()]
-        if held:
-            text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
-            raise HistoryExists(text)
-        return self._go_on(None, task)
+        """Run from the beginning to the end. Raises HistoryExists over a stored run, LeaseHeld over a live one."""
+        return self._run_leased(task, resume=False)
 
     def resume(self, task: str = TASK) -> Checkpoint:
         """Go on from what is stored, to the end; where nothing is stored, start.
 
-        Raises Damaged or UnsupportedVersion, and then has changed nothing.
+        Raises Damaged or UnsupportedVersion, and then has changed nothing; LeaseHeld while another process
+        works here; LostLease when another one took over.
         """
-        return self._go_on(self.harness.load(self.directory), task)
+        return self._run_leased(task, resume=True)
 
     def unknown(self) -> list[tuple[str, dict[str, Any]]]:
         """Tool and input of every act whose outcome nobody knows: what a person must decide."""
-        return [(record.tool, self._input_of(record)) for record in self._ledger.unknown()]
+        return [(record.tool, self._input_of(record)) for record in self._acts().unknown()]
 
     # --- opening -------------------------------------------------------------------------------
 
+    def _run_leased(self, task: str, *, resume: bool) -> Checkpoint:
+        self._ledger, self._gain, self._epoch = None, NO_GAIN, 0  # whatever an earlier run of this agent has left
+        with self.harness.lease(self.directory) as self._lease:
+            if not resume:
+                self._require_empty()
+            self.harness.convert(self.directory)
+            return self._go_on(self.harness.load(self.directory) if resume else None, task)
+
+    def _require_empty(self) -> None:
+        held = [name for name in (CHECKPOINT_NAME, *LEDGER_NAMES) if (self.directory / name).exists()]
+        if held:
+            text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
+            raise HistoryExists(text)
+
     def _go_on(self, saved: Checkpoint | None, task: str) -> Checkpoint:
         self.opened = saved
-        self._ledger = self._begin(task) if saved is None else self._open_ledger(saved)
         try:
-            if saved is not None:
+            if saved is None:
+                self._begin(task)
+            else:
                 self._reopen(saved)
-            while not self._state.finished:
-                if self._state.pending_tool_use:
+            while not self.state.finished:
+                if self.state.pending_tool_use:
                     self._answer_calls()
+                elif self.state.turns >= self.turn_limit:
+                    self._stop("turn_limit", f"stopped after {self.state.turns} turns")
                 else:
                     self._ask()
-            return self._state
+            return self.state
         finally:
-            self._ledger.close()
+            if self._ledger is not None:
+                self._ledger.close()
 
-    def _begin(self, task: str) -> Ledger:
+    def _begin(self, task: str) -> None:
         """The first save, and an empty ledger; a kill between them leaves save number 1 alone."""
-        path = self.directory / LEDGER_NAME
-        if path.exists():
-            raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
+        for path in (self.directory / name for name in LEDGER_NAMES):
+            if path.exists():
+                raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
         files.remove_temporary(self.directory)
         run_id = f"run-{os.urandom(8).hex()}"
-        self._state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
-        self._save("R")
-        return Ledger.create(path)
-
-    def _open_ledger(self, saved: Checkpoint) -> Ledger:
-        path = self.directory / LEDGER_NAME
-        if saved.seq == 1 and not path.exists():  # later it can only have been lost
-            return Ledger.create(path)
-        return Ledger.open(path, seen=saved.ledger_seen)
+        self.state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
+        self.save("R")
 
     def _reopen(self, saved: Checkpoint) -> None:
+        self._ledger = self.harness.ledger(self.directory, saved)
         files.remove_temporary(self.directory)
         files.sync_directory(self.directory)  # the name that was read may be in the page cache only
-        self._state = saved
+        self.state, self._epoch = saved, saved.writer_epoch
         if not saved.finished:
-            self._save("R", self.harness.reopen(saved))
+            self.save("R", replace(self.harness.reopen(saved), writer_epoch=saved.writer_epoch + 1))
+            self.harness.reconcile(self)
 
-    def _save(self, point: str, state: Checkpoint | None = None) -> None:
-        """Make ``state`` the state, and durable where saves of this kind are made."""
-        now = state or self._state
+    def save(self, point: str, state: Checkpoint | None = None) -> None:
+        """Make ``state`` the state, and durable where saves of this kind are made. Raises LostLease before that."""
+        now = state or self.state
         kind = point.rpartition(".")[2]
         if kind not in self.harness.save_points:
-            self._state = now
+            self.state = now
             return
-        seen = len(self._ledger.records) if now.seq else 0
-        self._state = replace(now, seq=now.seq + 1, parent=now.seq or None, ledger_seen=seen)
-        self.harness.save(self.directory, self._state)
-        self.told(point, {"seq": self._state.seq})
+        seen = len(self._ledger.records) if self._ledger is not None else 0
+        self.state = replace(now, seq=now.seq + 1, parent=now.seq or None, ledger_seen=seen)
+        self._lease.require(self._epoch)
+        self.harness.save(self.directory, self.state)
+        self._epoch = self.state.writer_epoch
+        self.told(point, {"seq": self.state.seq})
+        self._acts()
+
+    def _acts(self) -> Acts:
+        """The ledger; a new one as soon as there is a checkpoint to stand beside it."""
+        if self._ledger is None:
+            self._lease.require(self._epoch)
+            self._ledger = self.harness.ledger(self.directory, None)
+        return self._ledger
 
     # --- asking --------------------------------------------------------------------------------
 
     def _ask(self) -> None:
-        state = self._state
+        state = self.state
         request = {
-            "model": MODEL_NAME,
+            "model": self.model_name,
             "max_tokens": MAX_TOKENS,
-            "tools": DEFINITIONS,
+            "tools": DEFINITIONS if self.tools is TOOLS else [tool.definition() for tool in self.tools.values()],
             "messages": list(state.messages),
         }
-        response = self.model.reply(request)
-        message = require_complete(response)
+        response = self.harness.accept(self.model.reply(request))
+        content = sendable(response["content"])
+        said = ({"role": "assistant", "content": content},) if content else ()
         cost = {name: response["usage"].get(name) or 0 for name in NO_USAGE}
-        usage = {name: state.usage[name] + cost.get(name, 0) for name in state.usage}
-        state = replace(
-            state,
-            messages=(*state.messages, message),
-            turns=state.turns + 1,
-            requests_saved=state.requests_saved + 1,
-            usage=usage,
-            tokens_used=sum(usage.values()),
-            context_tokens=sum(cost.values()),
-        )
+        self._gain = Gain(turns=len(said), requests_saved=1, usage=cost)
+        state = replace(state, messages=(*state.messages, *said), context_tokens=sum(cost.values()))
+        calls = self._open_calls(content, state.run_id)
         match response["stop_reason"]:
             case "tool_use":
-                self._save(f"turn{state.turns}.A", replace(state, pending_tool_use=self._open_calls(state)))
+                self.save(self.place("A", state), replace(self._booked(state, "A"), pending_tool_use=calls))
             case "pause_turn":  # the server wants to go on: the transcript goes back as it is
-                self._save(f"turn{state.turns}.A", replace(state, requests_started=state.requests_started + 1))
-            case "end_turn" | "stop_sequence":
+                started = state.requests_started + 1
+                self.save(self.place("A", state), replace(self._booked(state, "A"), requests_started=started))
+            case "end_turn" | "stop_sequence" as reason:
+                self.state = self._booked(state, "E")
                 self._settle()
-                waiting = bool(self._ledger.unknown())
-                end = None if waiting else {"reason": response["stop_reason"], "text": text_of(message)}
-                self._save("E", replace(state, status="waiting" if waiting else "done", end=end))
+                self._end(reason, content)
             case reason:
-                self._save("E", replace(state, status="stopped", end={"reason": reason, "text": text_of(message)}))
+                self.state = replace(self._booked(state, "E"), pending_tool_use=calls)
+                self._stop(reason, text_of({"content": content}))
 
-    def _open_calls(self, state: Checkpoint) -> tuple[OpenCall, ...]:
-        return tuple(self._open_call(call, state.run_id) for call in tool_uses(state.messages[-1]))
+    def _booked(self, state: Checkpoint, point: str) -> Checkpoint:
+        return self.harness.book(state, self._gain, point)
+
+    def place(self, point: str, state: Checkpoint | None = None) -> str:
+        """The name of a save point in the latest turn."""
+        messages = (state or self.state).messages
+        return f"turn{sum(message['role'] == 'assistant' for message in messages)}.{point}"
+
+    def _end(self, reason: str, content: list[Block]) -> None:
+        """The model has come to its end: done, or a person has to decide first."""
+        if self._acts().unknown():
+            self.save("E", replace(self.state, status="waiting"))
+        else:
+            end = {"reason": reason, "text": text_of({"content": content})}
+            self.save("E", replace(self.state, status="done", end=end))
+
+    def _stop(self, reason: str, text: str) -> None:
+        self.save("E", replace(self.state, status="stopped", end={"reason": reason, "text": text}))
+
+    def _open_calls(self, content: list[Block], run_id: str) -> tuple[OpenCall, ...]:
+        return tuple(self._open_call(block, run_id) for block in content if block["type"] == "tool_use")
 
     def _open_call(self, call: Block, run_id: str) -> OpenCall:
-        tool = TOOLS.get(call["name"])
+        tool = self.tools.get(call["name"])
         key = act_key(run_id, tool, call["input"]) if tool else None
         read = key is None  # a read is marked as begun in the save that names it: it needs none of its own
         return OpenCall(
@@ -186,40 +230,44 @@ class Agent:
 
     def _settle(self) -> None:
         """At the end: acts that were unknown, but that the world can tell of, are recorded as done."""
-        for record in self._ledger.unknown():
+        for record in self._acts().unknown():
             found = self._look_up(record, self._input_of(record))
             if found is not None:
                 self._append(replace(record, outcome="done", result=found), "settled")
 
     def _input_of(self, record: Record) -> dict[str, Any]:
         """The input of a recorded act, from the transcript; empty where its message is no longer there."""
-        calls = (call for message in self._state.messages for call in tool_uses(message))
+        calls = (call for message in self.state.messages for call in tool_uses(message))
         return next((call["input"] for call in calls if call["id"] == record.tool_use_id), {})
 
     # --- answering calls -----------------------------------------------------------------------
 
     def _answer_calls(self) -> None:
-        results = [self._answer(index) for index in range(len(self._state.pending_tool_use))]
-        state = self._state
-        answered = replace(
-            state,
-            messages=(*state.messages, {"role": "user", "content": results}),
-            pending_tool_use=(),
-            requests_started=state.requests_started + 1,
-        )
-        self._save(f"turn{state.turns}.B", answered)
+        results = [self.answer(index) for index in range(len(self.state.pending_tool_use))]
+        self.save(self.place("B"), self._booked(self.answered(results), "B"))
+        self._gain = NO_GAIN
 
-    def _answer(self, index: int) -> Block:
-        call = self._state.pending_tool_use[index]
-        tool = TOOLS.get(call.name)
+    def answered(self, results: list[Block]) -> Checkpoint:
+        """The state once ``results`` answer all open calls; the next request is counted with them."""
+        return replace(
+            self.state,
+            messages=(*self.state.messages, {"role": "user", "content": results}),
+            pending_tool_use=(),
+            requests_started=self.state.requests_started + 1,
+        )
+
+    def answer(self, index: int) -> Block:
+        """The result of one open call: carried out, taken from the ledger, or told to be unknown."""
+        call = self.state.pending_tool_use[index]
+        tool = self.tools.get(call.name)
         if tool is None:
             return tool_result(call.id, f"there is no tool {call.name!r}", is_error=True)
         try:
             tool.check(self.world, call.input)
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
-        place = f"turn{self._state.turns}.tool{index + 1}"
-        record = self._ledger.latest(call.key) if call.key is not None else None
+        place = self.place(f"tool{index + 1}")
+        record = self._acts().latest(call.key) if call.key is not None else None
         evidence = Evidence(
             nature=tool.nature,
             attempts=begun_before(call),
@@ -245,7 +293,7 @@ class Agent:
                 if found is None:
                     return self._run(call, tool, place)
                 self._append(replace(record, outcome="done", result=found), f"{place}.ledger")
-                return self._carry_out(call, tool, replace(evidence, record=self._ledger.latest(record.key)), place)
+                return self._carry_out(call, tool, replace(evidence, record=self._acts().latest(record.key)), place)
             case Decision.RECORD_UNKNOWN:
                 return self._recorded(call, "unknown", UNKNOWN_TEXT, place)
             case Decision.GIVE_UP:
@@ -261,22 +309,23 @@ class Agent:
         if call.key is None:
             return tool_result(call.id, tool.run(self.world, call.input, ""))
         begun = replace(call, started=True, attempts=call.attempts + 1)
-        calls = tuple(begun if each.id == call.id else each for each in self._state.pending_tool_use)
-        self._save(f"{place}.S", replace(self._state, pending_tool_use=calls))
+        calls = tuple(begun if each.id == call.id else each for each in self.state.pending_tool_use)
+        self.save(f"{place}.S", replace(self.state, pending_tool_use=calls))
+        self._lease.require(self._epoch)
         result = tool.run(self.world, call.input, call.key)
         return self._recorded(call, "done", result, place)
 
     def _look_up(self, record: Record, act_input: dict[str, Any]) -> str | None:
-        find = TOOLS[record.tool].find
+        find = self.tools[record.tool].find
         return None if find is None else find(self.world, act_input)
 
     def _recorded(self, call: OpenCall, outcome: Outcome, result: str, place: str) -> Block:
         assert call.key is not None
         record = Record(
             n=0,
-            run_id=self._state.run_id,
-            timeline=self._state.timeline,
-            writer_epoch=self._state.writer_epoch,
+            run_id=self.state.run_id,
+            timeline=self.state.timeline,
+            writer_epoch=self.state.writer_epoch,
             key=call.key,
             tool=call.name,
             args_digest=args_digest(call.input),
@@ -288,6 +337,7 @@ class Agent:
         return tool_result(call.id, result, is_error=outcome != "done")
 
     def _append(self, record: Record, place: str) -> None:
-        number = len(self._ledger.records) + 1
-        self._ledger.append(replace(record, n=number))
-        self.told(place, {"ledger": number})
+        number = len(self._acts().records) + 1
+        self._acts().append(replace(record, n=number))
+        if self._acts().durable:
+            self.told(place, {"ledger": number})

@@ -1,7 +1,9 @@
 """Messages as plain JSON values, and the rules by which the Messages API refuses a list of them.
 
 Models the rules on roles, content and the pairing of ``tool_use`` with ``tool_result``, with the
-API's own texts where they are known. Does not model images, documents, thinking or citations.
+API's own texts where they are known. Of server tools it models the one thing that a loop must know: an
+assistant message that ends with an unanswered ``server_tool_use`` is a paused turn, and may be sent back as
+the last one. Does not model their results, images, documents, thinking or citations.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ Block = dict[str, Any]
 Message = dict[str, Any]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-_BLOCK_TYPES = ("text", "tool_use", "tool_result")
+BLOCK_TYPES = ("text", "tool_use", "server_tool_use", "tool_result")
 
 
 def canonical(value: Any) -> str:
@@ -65,8 +67,18 @@ def tool_uses(message: Message) -> list[Block]:
     return [] if message["role"] != "assistant" else [each for each in blocks(message) if each["type"] == "tool_use"]
 
 
+def sendable(content: Sequence[Block]) -> list[Block]:
+    """The blocks of an answer that may be sent back: the API gives blank texts, and refuses them."""
+    return [block for block in content if block["type"] != "text" or block["text"].strip()]
+
+
+def is_paused(message: Message) -> bool:
+    """Whether the assistant stopped in the middle of its turn, and goes on when it gets the message back."""
+    return message["role"] == "assistant" and bool(blocks(message)[-1]["type"] == "server_tool_use")
+
+
 def text_of(message: Message) -> str:
-    """All text of a message."""
+    """All text of a message, of which only the content counts."""
     return "\n".join(each["text"] for each in blocks(message) if each["type"] == "text")
 
 
@@ -124,9 +136,10 @@ def check_messages(messages: Any, *, may_end_with_assistant: bool = False) -> No
             open_ids = _check_calls(content, seen, where)
     if messages[-1]["role"] == "assistant" and not may_end_with_assistant:
         _check_none_open(open_ids, len(messages) - 1)
-        _refuse(
-            "This model does not support assistant message prefill. The conversation must end with a user message.",
-        )
+        if not is_paused(messages[-1]):
+            _refuse(
+                "This model does not support assistant message prefill. The conversation must end with a user message.",
+            )
 
 
 def _refuse(text: str) -> NoReturn:
@@ -156,12 +169,12 @@ def _check_block(block: Any, place: str, where: str) -> None:
     kind = block.get("type")
     if kind == "text":
         _check_text(block, place, where)
-    elif kind == "tool_use":
+    elif kind in ("tool_use", "server_tool_use"):
         _check_call_shape(block, place)
     elif kind == "tool_result":
         _check_result_shape(block, place, where)
     else:
-        _refuse(f"{place}: Input tag {kind!r} does not match any of the expected tags: {', '.join(_BLOCK_TYPES)}")
+        _refuse(f"{place}: Input tag {kind!r} does not match any of the expected tags: {', '.join(BLOCK_TYPES)}")
 
 
 def _check_text(block: Block, place: str, where: str) -> None:
@@ -176,9 +189,9 @@ def _check_text(block: Block, place: str, where: str) -> None:
 def _check_call_shape(block: Block, place: str) -> None:
     for field in ("id", "name"):
         if not isinstance(block.get(field), str):
-            _refuse(f"{place}.tool_use.{field}: Input should be a valid string")
+            _refuse(f"{place}.{block['type']}.{field}: Input should be a valid string")
     if not isinstance(block.get("input"), dict):
-        _refuse(f"{place}.tool_use.input: Input should be a valid dictionary")
+        _refuse(f"{place}.{block['type']}.input: Input should be a valid dictionary")
 
 
 def _check_result_shape(block: Block, place: str, where: str) -> None:
@@ -212,8 +225,8 @@ def _check_results(content: list[Block], open_ids: list[str], where: str) -> Non
     answered: set[str] = set()
     number = int(where.rpartition(".")[2])
     for index, block in enumerate(content):
-        if block["type"] == "tool_use":
-            _refuse(f"{where}: `tool_use` blocks can only be in `assistant` messages")
+        if block["type"] in ("tool_use", "server_tool_use"):
+            _refuse(f"{where}: `{block['type']}` blocks can only be in `assistant` messages")
         if block["type"] != "tool_result":
             _check_none_open([each for each in open_ids if each not in answered], number - 1)
             continue

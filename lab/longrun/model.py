@@ -6,12 +6,9 @@ still parse. So nothing is used before :func:`require_complete` has passed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from longrun.errors import IncompleteResponse
-
-if TYPE_CHECKING:
-    from longrun.messages import Message
 
 STOP_REASONS = (
     "end_turn",
@@ -22,26 +19,47 @@ STOP_REASONS = (
     "refusal",
     "model_context_window_exceeded",
 )
+CUT_SHORT = ("max_tokens", "refusal", "model_context_window_exceeded")
+"""Reasons that end the run: the model was stopped, it did not come to its end."""
+SAID_TYPES = ("text", "tool_use", "server_tool_use")
+"""Blocks that an answer may have, and that a transcript can hold."""
 
 
 class Model(Protocol):
     """Something that answers requests of the Messages API: the fake server itself, or a client."""
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The whole answer, as the API's message object. Raises ApiError or IncompleteResponse."""
+        """The answer, as the API's message object. Raises ApiError, and IncompleteResponse for a broken line.
+
+        Whether it is whole is for the caller to see: :func:`require_complete`.
+        """
 
 
-def require_complete(response: dict[str, Any]) -> Message:
-    """The assistant message of a complete answer. Raises IncompleteResponse."""
+def require_complete(response: dict[str, Any]) -> dict[str, Any]:
+    """A complete answer, as it is. Raises IncompleteResponse for any other.
+
+    Only a tool call and a pause need something to go on with; any other answer may say nothing at all. One
+    that was stopped on its way (``max_tokens``, ``refusal``) may hold whole calls: they are kept, never run.
+    """
     reason, content = response.get("stop_reason"), response.get("content")
     if reason not in STOP_REASONS:
         text = f"the answer has the stop reason {reason!r}: it was cut, or is of a newer API"
         raise IncompleteResponse(text)
-    calls = [block for block in content or () if block.get("type") == "tool_use"]
-    if not content or bool(calls) != (reason == "tool_use"):
+    if not isinstance(content, list):
+        text = "the answer has no content"
+        raise IncompleteResponse(text)
+    odd = [block.get("type") for block in content if block.get("type") not in SAID_TYPES]
+    if odd:
+        text = f"the answer has a block of type {odd[0]!r}, which this program cannot keep"
+        raise IncompleteResponse(text)
+    calls = [block for block in content if block["type"] == "tool_use"]
+    if bool(calls) != (reason == "tool_use") and not (calls and reason in CUT_SHORT):
         text = f"the answer has {len(calls)} calls and stop reason {reason!r}"
+        raise IncompleteResponse(text)
+    if not content and reason == "pause_turn":
+        text = "the answer is a pause that says nothing: the same request would be sent again"
         raise IncompleteResponse(text)
     if not all(isinstance(call.get("input"), dict) for call in calls):
         text = "the input of a call is no JSON object"
         raise IncompleteResponse(text)
-    return {"role": "assistant", "content": content}
+    return response

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from longrun.messages import blocks, result_text, tool_uses
+from longrun.messages import blocks, result_text, text_of, tool_uses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,10 @@ Persona = Literal["careful", "hasty"]
 PERSONAS: tuple[Persona, ...] = ("careful", "hasty")
 
 _UNKNOWN = "outcome unknown"  # the words by which a model understands that a call may or may not have been done
+
+NOTES_HEADING = "Notes from before:"
+"""Below it, in the user's first words, stand acts that need not be done again, one a line."""
+_NOTE = re.compile(r"^- (\w+) (\S*): (.*)$", re.MULTILINE)
 
 _REFUND = re.compile(r"give (\d+) yen back")
 _THANKS = ("Thank you for writing.", "Thanks for telling us.", "We are sorry for the trouble.")
@@ -111,6 +115,9 @@ def next_turn(messages: Sequence[Message], *, persona: Persona, seed: int = 0) -
 
 def _read(messages: Sequence[Message]) -> _Reading:
     reading = _Reading()
+    _, _, notes = text_of(messages[0]).partition(NOTES_HEADING)
+    for name, ticket, text in _NOTE.findall(notes):
+        reading.answered.append(_Answered(name, {"ticket": ticket}, text, is_error=False))
     open_calls: dict[str, dict[str, Any]] = {}
     for message in messages:
         if message["role"] == "assistant":

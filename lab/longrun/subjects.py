@@ -1,19 +1,21 @@
 """The agent as a subject of crashlab: how it runs, how it resumes, and what must be true at its end.
 
 The lab is the outside world here, so that effects outlive the agent. That each effect is there once,
-the lab counts by itself; :meth:`Description.check` adds what only this agent can know.
+the lab counts by itself; :meth:`Description.check` adds what only this agent can know. A request is an
+effect too, since it costs: all of them bear one key, so that the lab takes any number of them, and its
+record is the server's own tally over all processes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashlab.errors import Violation
 from crashlab.subject import Subject
-from longrun.errors import ApiError, InvalidTranscript
-from longrun.fake_api import FakeApi
+from longrun.errors import ApiError, IncompleteResponse, InvalidTranscript
+from longrun.fake_api import FakeApi, usage_of
 from longrun.inbox import BODY_BYTES, DEFAULT_SEED, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
 from longrun.loop import Agent
@@ -21,24 +23,34 @@ from longrun.messages import canonical, check_messages, normalised
 from longrun.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from crashlab.lab import Lab
     from longrun.harness import Harness
     from longrun.inbox import Ticket
+    from longrun.knobs import Knobs
     from longrun.ledger import Record
+    from longrun.messages import Message
     from longrun.personas import Persona
+    from longrun.protocol import Checkpoint
 
 End = dict[str, Any]
 STANDING_FACTS = ("labels", "cases", "report")
+REQUEST = "model_request"
 
 
 @dataclass(frozen=True)
 class Description:
-    """One harness on one inbox with one model, run under a :class:`crashlab.Lab`."""
+    """One harness on one inbox with one model, run under a :class:`crashlab.Lab`.
+
+    ``knobs`` are those of the server that a resumed process meets: the uncrashed run shows what is right.
+    """
 
     harness: Harness
     persona: Persona
     seed: int
     inbox: tuple[Ticket, ...]
+    knobs: Mapping[int, Knobs] = field(default_factory=dict)
 
     def run(self, lab: Lab) -> End:
         """The workload: from an empty directory to the end."""
@@ -53,24 +65,24 @@ class Description:
             lab.save_point(place)
             lab.ack(value)
 
-        api = FakeApi(self.persona, self.seed)
+        api = FakeApi(self.persona, self.seed, knobs=self.knobs if resume else {}, asked=lambda: _tally(lab))
         agent = Agent(lab.dir, self.harness, api, World(lab, self.inbox), told)
         try:
-            last = agent.resume() if resume else agent.start()
+            last, before = _to_the_end(agent, resume=resume)
         except ApiError:
             return {"status": "refused by the server", "refusals": api.refusals, "transcript": []}
         unknown = agent.unknown()
         for name, details in unknown:
             lab.unknown(name, **details)
-        before = agent.opened
-        counted = last.requests_started - (before.requests_started if before else 0)
         return {
             "status": last.status,
             "world": World(lab, self.inbox).view(),
             "transcript": normalised(last.messages),
             "unknown": [name for name, _ in unknown],
             "refusals": api.refusals,
-            "requests_not_counted": max(0, len(api.exchanges) - counted),
+            "requests_not_counted": max(0, len(lab.records(REQUEST)) - last.requests_started),
+            "tokens_not_counted": max(0, _paid(last.messages) - last.tokens_used),
+            "turns_not_counted": sum(message["role"] == "assistant" for message in last.messages) - last.turns,
             "requests_after_end": len(api.exchanges) if before and before.finished else 0,
         }
 
@@ -86,7 +98,9 @@ class Description:
             raise Violation(text, kind="invalid-transcript") from error
         wanted = "waiting" if end["unknown"] else "done"
         _demand(end["status"] == wanted, f"status is {end['status']}, expected {wanted}")
-        _demand(not end["requests_not_counted"], "a request was sent before it was counted in a save")
+        _demand(not end["requests_not_counted"], "the server counts more requests than the checkpoint")
+        _demand(not end["tokens_not_counted"], "the answers in the transcript cost more than the checkpoint says")
+        _demand(not end["turns_not_counted"], "turns is not the number of assistant messages")
         _demand(not end["requests_after_end"], "a finished run asked the model again")
         expected = lab.expected
         for fact in STANDING_FACTS:
@@ -106,12 +120,32 @@ class Description:
             promised.update(ack)
         last = self.harness.load(lab.dir)
         path = lab.dir / LEDGER_NAME
-        records, _ = read_records(path, path.read_bytes(), seen=0)
-        if last is None or last.seq < promised["seq"] or len(records) < promised["ledger"]:
-            found = f"save {last.seq if last else 0} and {len(records)} records"
+        records, _ = read_records(path, path.read_bytes() if path.exists() else b"", seen=0)
+        seq = last.seq if last else 0
+        if seq < promised["seq"] or len(records) < promised["ledger"]:
+            found = f"save {seq} and {len(records)} records"
             text = f"acked were save {promised['seq']} and record {promised['ledger']}, found {found}"
             raise Violation(text, kind="lost")
         return records
+
+
+def _tally(lab: Lab) -> None:
+    lab.effect(REQUEST, key="requests")
+
+
+def _to_the_end(agent: Agent, *, resume: bool) -> tuple[Checkpoint, Checkpoint | None]:
+    """The last checkpoint, and the one that was found first. Who started a run starts it again if its line broke."""
+    try:
+        return (agent.resume() if resume else agent.start()), agent.opened
+    except IncompleteResponse:
+        found = agent.opened if resume else None
+    return agent.resume(), found
+
+
+def _paid(messages: Sequence[Message]) -> int:
+    """What the answers in a transcript have cost, in tokens, by the server's own reckoning."""
+    said = (at for at, message in enumerate(messages) if message["role"] == "assistant")
+    return sum(sum(usage_of(messages[:at], messages[at]["content"]).values()) for at in said)
 
 
 def view(end: End) -> End:
@@ -124,14 +158,18 @@ def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand t
         raise Violation(text)
 
 
-def describe(
+def describe(  # noqa: PLR0913 - all but one by keyword
     harness: Harness,
     *,
     name: str,
     persona: Persona = "careful",
     seed: int = DEFAULT_SEED,
     body_bytes: int = BODY_BYTES,
+    knobs: Mapping[int, Knobs] | None = None,
 ) -> Subject:
-    """The subject that runs the agent with ``harness`` on the inbox of ``seed``, its letters ``body_bytes`` long."""
-    description = Description(harness, persona, seed, make_inbox(seed, body_bytes=body_bytes))
+    """The subject that runs the agent with ``harness`` on the inbox of ``seed``, its letters ``body_bytes`` long.
+
+    ``knobs`` are turned at the server that a resumed agent meets.
+    """
+    description = Description(harness, persona, seed, make_inbox(seed, body_bytes=body_bytes), knobs or {})
     return Subject(description.run, description.resume, check=description.check, view=view, name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -266,3 +267,17 @@ def test_every_kind_of_damage_has_words(kind: str) -> None:
             assert why.endswith(".")
             assert all(line.endswith((".", ":")) or "," in line for line in advice)
             assert advice
+
+
+def test_what_a_run_does_again_and_again_is_no_sign_of_a_beginning() -> None:
+    """A request to one server comes first and last; only the first mail, done again, shows that it began anew."""
+    ask = t.Effect(n=1, name="ask", key="k", detail={}, counted=False)
+    again = dataclasses.replace(ask, n=2)
+    start = (create("c", 10), write("c", 10, b"A"), save_point("A"), effect("ask"), effect("mail", to="ada"))
+    asking = trace_of(*start, write("c", 10, b"B"), save_point("B"), ack(), effect("ask"), effect("report"))
+    reference = Reference(kind="Subject", trace=asking, end="done")
+    kinds = []
+    for events in ((ask, again), (ask, MAIL)):
+        first = Step(step="first", how="returned", value={"end": "other"}, events=events)
+        kinds.append(judge(reference, "damage@c:bit:0", first, dataclasses.replace(first, step="second")).kind)
+    assert kinds == ["accepted-damage", "silent-reset"]

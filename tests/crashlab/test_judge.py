@@ -251,6 +251,13 @@ def test_a_failed_check_has_its_own_kind() -> None:
     assert agent("kill@9", check={"kind": "invalid-transcript", "text": "two results"}).kind == "invalid-transcript"
 
 
+def test_what_a_refused_transcript_leaves_undone_is_no_finding_of_its_own() -> None:
+    """The model's server refuses, so the rest is never done; an effect done twice is told all the same."""
+    refused = {"kind": "invalid-transcript", "text": "the server answered 400"}
+    assert [problem.kind for problem in agent("kill@4", check=refused).problems] == ["invalid-transcript"]
+    assert agent("kill@5", MAIL, check=refused).kind == "duplicate-effect"
+
+
 def test_hang_and_left_processes_are_told() -> None:
     """A recovery without an end, and one that leaves a process, are violations whatever it returned."""
     reference = Reference(kind="Store", trace=STORE, nothing={"value": None})

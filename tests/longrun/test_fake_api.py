@@ -59,6 +59,39 @@ def test_required_fields_are_required(name: str) -> None:
     assert f"{name}: Field required" in str(refused(FakeApi(), broken))
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"tools": [*DEFINITIONS, DEFINITIONS[0]]}, "tools: Tool names must be unique"),
+        ({"tools": [{"description": "x"}]}, "tools.0.custom.name: Field required"),
+        ({"tools": "all"}, "tools: Input should be a valid list"),
+        ({"max_tokens": 0}, "max_tokens: Input should be greater than or equal to 1"),
+        ({"max_tokens": "9"}, "max_tokens: "),
+        ({"messages": {}}, "messages: at least one message is required"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(changes: dict[str, Any], text: str) -> None:
+    """Each by its field, and counted as refused."""
+    api = FakeApi()
+    assert text in str(refused(api, request(user("go"), **changes)))
+    assert len(api.refusals) == 1
+
+
+def test_it_keeps_no_conversation() -> None:
+    """A request for a thread is refused with the code that tells a tool runner to go on without one."""
+    error = refused(FakeApi(), request(user("go"), thread={"type": "create"}))
+    assert error.body["error"]["details"]["error_code"] == "thread_unsupported_request"
+
+
+def test_every_request_is_told_before_it_is_answered() -> None:
+    """Whoever keeps a record that outlives this process counts there: also what is refused or cut."""
+    told: list[int] = []
+    api = FakeApi(asked=lambda: told.append(len(api.exchanges)))
+    api.reply(request(user("go")))
+    refused(api, request())
+    assert told == [0, 1]
+
+
 def test_a_reply_is_a_function_of_the_transcript_and_ids_are_fresh() -> None:
     """Asked the same again, even by another server, it says the same under new ids."""
     api, other = FakeApi(), FakeApi()

@@ -59,7 +59,7 @@ def test_a_kill_at_any_step_costs_nothing_but_an_honest_unknown(
         assert set(row["effects"].values()) == {ONCE}, at
         assert row["refusals"] == [], at
         assert row["asked_again"] == 0, at
-        assert row["left"] == ["checkpoint.json", "effects.jsonl"], at
+        assert row["left"] == ["checkpoint.json", "effects.jsonl", "lease.lock"], at
         assert row["status"] == ("waiting" if row["unknown"] else "done"), at
         assert set(row["unknown"]) <= {"page_oncall"}, at
         assert len(row["effects"]) >= 9 - len(row["unknown"]), at

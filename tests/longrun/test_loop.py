@@ -1,50 +1,26 @@
-"""Tests of longrun.loop: the order of saves, stop reasons, openings, and the rows of the table in action."""
+"""Tests of longrun.loop: the order of saves, openings, and the rows of the table in action."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from longrun.checkpoint import correct
-from longrun.errors import ApiError, Damaged, HistoryExists, IncompleteResponse
+from longrun.errors import ApiError, Damaged, HistoryExists
 from longrun.fake_api import FakeApi
+from longrun.lease import LOCK_NAME
 from longrun.ledger import LEDGER_NAME, Ledger, Record
 from longrun.loop import BLOCKED_TEXT, CONFLICT_TEXT, GAVE_UP_TEXT, TASK, UNKNOWN_TEXT
 from longrun.messages import check_messages, text_of, user
-from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
+from longrun.protocol import CHECKPOINT_NAME, Checkpoint, OpenCall
 from longrun.tools import args_digest
+from tests.longrun.scripted import DONE, REPLY, Script, call, says
 
-USAGE = {**NO_USAGE, "input_tokens": 5, "output_tokens": 2}
-TEXT = {"type": "text", "text": "well"}
-REPLY = {"ticket": "T-101", "text": "soon", "refund_yen": 0}
 PAGE = {"ticket": "T-101", "summary": "down"}
 RUN = "run-1"
-
-
-@dataclass
-class Script:
-    """A model that says what it is told to, for answers that the fake server never gives."""
-
-    answers: list[Any]
-    requests: list[Any] = field(default_factory=list)
-
-    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.requests.append(request)
-        return {"usage": USAGE, **self.answers.pop(0)}
-
-
-def says(reason: str | None, *content: Any) -> dict[str, Any]:
-    return {"stop_reason": reason, "content": list(content or [TEXT])}
-
-
-def call(name: str, given: dict[str, Any], identity: str = "toolu_1") -> dict[str, Any]:
-    return {"type": "tool_use", "id": identity, "name": name, "input": given}
-
-
-DONE = says("end_turn")
 
 
 def stored(desk: Any, *calls: OpenCall, records: tuple[Record, ...] = (), seq: int = 5) -> None:
@@ -146,47 +122,6 @@ def test_a_request_is_counted_in_a_save_before_it_is_sent(desk: Any) -> None:
     assert len(api.exchanges) == 7
 
 
-# --- stop reasons ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reason", ["max_tokens", "refusal", "model_context_window_exceeded"])
-def test_a_stop_that_is_no_end_is_stored_as_stopped(desk: Any, reason: str) -> None:
-    """The run stops with the reason, and resuming it asks nothing."""
-    last = desk.agent(Script([says(reason)])).start()
-    assert (last.status, last.end) == ("stopped", {"reason": reason, "text": "well"})
-    assert desk.agent(Script([])).resume() == last
-
-
-def test_a_pause_goes_on_with_the_transcript_as_it_is(desk: Any) -> None:
-    """After pause_turn the same transcript is sent again, counted as a request of its own."""
-    model = Script([says("pause_turn"), DONE])
-    last = desk.agent(model).start()
-    assert [len(request["messages"]) for request in model.requests] == [1, 2]
-    assert (last.status, last.turns, last.requests_started) == ("done", 2, 2)
-
-
-@pytest.mark.parametrize(
-    "cut",
-    [
-        says(None),
-        says("a new reason"),
-        {"stop_reason": "end_turn", "content": []},
-        says("tool_use"),
-        says("end_turn", call("list_tickets", {})),
-        says("tool_use", {**call("list_tickets", {}), "input": "{"}),
-    ],
-)
-def test_nothing_of_an_incomplete_answer_is_saved(desk: Any, cut: dict[str, Any]) -> None:
-    """The run fails loudly, its files stay as they were, and resume asks again."""
-    with pytest.raises(IncompleteResponse):
-        desk.agent(Script([cut])).start()
-    saved = correct.load(desk.agent_directory)
-    assert saved is not None
-    assert (saved.turns, saved.requests_started, saved.requests_saved) == (0, 1, 0)
-    last = desk.agent(Script([DONE])).resume()
-    assert (last.status, last.requests_started, last.requests_saved) == ("done", 2, 1)
-
-
 # --- opening --------------------------------------------------------------------------------------
 
 
@@ -228,7 +163,7 @@ def test_the_opener_removes_what_a_killed_save_left(desk: Any) -> None:
     for name in (f"{CHECKPOINT_NAME}.12.tmp", "notes.txt"):
         (desk.agent_directory / name).touch()
     desk.agent().resume()
-    assert sorted(desk.files()) == [CHECKPOINT_NAME, LEDGER_NAME, "notes.txt"]
+    assert sorted(desk.files()) == [CHECKPOINT_NAME, LEDGER_NAME, LOCK_NAME, "notes.txt"]
 
 
 def test_a_run_killed_before_its_ledger_was_there_gets_one(desk: Any) -> None:

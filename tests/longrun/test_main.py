@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from longrun.__main__ import main
+from longrun.fake_api import FakeApi
+from longrun.knobs import Knobs
+from longrun.lease import Lease
+from longrun.stream import Cut
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +74,51 @@ def test_damage_exits_2_and_is_left_alone(tmp_path: Path, capsys: pytest.Capture
     assert main(["run", "--dir", str(tmp_path), "--resume"]) == 2
     assert f"REFUSED {path}" in capsys.readouterr().err
     assert path.stat().st_size == 4096
+
+
+def test_a_live_run_without_a_key_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It exits 64, says where the key belongs and that none is needed otherwise, and has made no directory."""
+    for value in (None, ""):
+        if value is None:
+            monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+        else:
+            monkeypatch.setenv("ANTHROPIC_API_KEY", value)
+        assert main(["run", "--live", "--dir", str(tmp_path / "run")]) == 64
+        said = capsys.readouterr().err
+        assert "needs a key in ANTHROPIC_API_KEY" in said
+        assert "without --live no key is needed" in said
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_line_that_breaks_exits_1_and_can_be_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, clean: bool
+) -> None:
+    """It says how to go on; the resumed run comes to the end."""
+    cut = {3: Knobs(cut=Cut(4, clean=clean))}
+    with monkeypatch.context() as patch:
+        patch.setattr("longrun.__main__.FakeApi", lambda persona, seed: FakeApi(persona, seed, knobs=cut))
+        assert main(["run", "--dir", str(tmp_path)]) == 1
+    assert "go on with --resume" in capsys.readouterr().err
+    assert main(["run", "--dir", str(tmp_path), "--resume"]) == 0
+
+
+def test_a_live_model_has_no_persona(capsys: pytest.CaptureFixture[str]) -> None:
+    """The two options exclude each other."""
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--live", "--persona", "hasty"])
+    assert caught.value.code == 64
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_a_directory_in_use_exits_64(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While another process works there it is told, and nothing is read."""
+    main(["run", "--dir", str(tmp_path)])
+    with Lease.take(tmp_path / "agent"):
+        assert main(["run", "--dir", str(tmp_path), "--resume"]) == 64
+    assert "another process works here" in capsys.readouterr().err
 
 
 def test_it_runs_as_a_module_without_the_client(tmp_path: Path, program_environment: Any) -> None:

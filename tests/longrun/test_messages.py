@@ -36,6 +36,7 @@ def use(identity: str = "toolu_1") -> m.Block:
 TEXT: m.Block = {"type": "text", "text": "well"}
 DONE = m.tool_result("toolu_1", "done")
 ASK = m.user("hello")
+PAUSE: m.Block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 
 REFUSED = {
     "empty list": ([], "messages: at least one message is required"),
@@ -86,6 +87,10 @@ REFUSED = {
         "messages: `tool_use` ids must be unique",
     ),
     "call by user": ([heard(use())], "messages.0: `tool_use` blocks can only be in `assistant` messages"),
+    "server tool by user": ([heard(PAUSE)], "messages.0: `server_tool_use` blocks can only be in `assistant` messages"),
+    "server tool without id": ([ASK, said({**PAUSE, "id": 7})], "server_tool_use.id: Input should be a valid string"),
+    "text after a pause": ([ASK, said(PAUSE, TEXT)], "does not support assistant message prefill"),
+    "a call before a pause": ([ASK, said(use(), PAUSE)], "were found without `tool_result` blocks"),
     "result by assistant": ([ASK, said(DONE)], "messages.1: `tool_result` blocks can only be in `user` messages"),
 }
 
@@ -109,10 +114,12 @@ def test_a_broken_list_is_refused_with_the_text_of_the_api(case: str) -> None:
         [ASK, said(use(), use("toolu_2")), heard(m.tool_result("toolu_2", "x"), DONE, TEXT)],
         [ASK, said(use()), heard({**DONE, "content": [TEXT]})],
         [ASK, said(use()), heard({"type": "tool_result", "tool_use_id": "toolu_1"})],
+        [ASK, said(TEXT, PAUSE)],
+        [ASK, said(TEXT, PAUSE), said(use()), heard(DONE)],
     ],
 )
 def test_a_sound_list_passes(sound: list[m.Message]) -> None:
-    """What the API takes is taken: results in any order, text after them, no content at all."""
+    """What the API takes is taken: results in any order, text after them, no content at all, a pause at the end."""
     m.check_messages(sound)
 
 
@@ -146,7 +153,7 @@ def _conversation(persona: Any, rounds: int) -> list[m.Message]:
     api = FakeApi(persona)
     transcript = [m.user("go")]
     for _ in range(rounds):
-        request = {"model": "x", "max_tokens": 1, "tools": [{}], "messages": transcript}
+        request = {"model": "x", "max_tokens": 1, "tools": [{"name": "x"}], "messages": transcript}
         message = {"role": "assistant", "content": api.reply(request)["content"]}
         calls = m.tool_uses(message)
         if not calls:
@@ -172,6 +179,12 @@ def test_what_is_no_json_is_neither_written_nor_read(number: float) -> None:
         m.canonical([number])
     with pytest.raises(ValueError, match="is not JSON"):
         m.parse_strict(f"[{'NaN' if math.isnan(number) else 'Infinity' if number > 0 else '-Infinity'}]")
+
+
+def test_only_blank_texts_are_not_sent_back() -> None:
+    """The API refuses them, although it gives them."""
+    blanks = [{"type": "text", "text": text} for text in ("", " ", "\n\n")]
+    assert m.sendable([*blanks, TEXT, use(), PAUSE]) == [TEXT, use(), PAUSE]
 
 
 def test_normalised_transcripts_differ_only_where_more_than_ids_differ() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from longrun.loop import BLOCKED_TEXT, UNKNOWN_TEXT
 from longrun.messages import tool_result, tool_uses
-from longrun.personas import PERSONAS, Persona, next_turn
+from longrun.personas import NOTES_HEADING, PERSONAS, Persona, next_turn
 
 if TYPE_CHECKING:
     from longrun.messages import Message
@@ -23,6 +23,14 @@ def transcript(desk: Any) -> list[Message]:
 def calls_after(messages: list[Message], persona: Persona, seed: int = 0) -> list[tuple[str, str]]:
     turn = next_turn(messages, persona=persona, seed=seed)
     return [(call.name, call.input.get("ticket", "")) for call in turn.calls]
+
+
+def test_notes_stand_for_acts_that_are_done(transcript: list[Message]) -> None:
+    """A new conversation with notes reads everything again, and does only what the notes do not name."""
+    notes = "- send_reply T-101: reply sent: send_reply-1\n- write_report : report written"
+    first = {"role": "user", "content": f"{transcript[0]['content']}\n\n{NOTES_HEADING}\n{notes}"}
+    assert calls_after([first], "careful") == [("list_tickets", "")]
+    assert calls_after([first, *transcript[1:9]], "careful") == [("page_oncall", "T-101"), ("send_reply", "T-102")]
 
 
 def with_result(transcript: list[Message], name: str, text: str) -> list[Message]:

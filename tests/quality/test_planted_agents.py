@@ -31,6 +31,7 @@ from longrun.checkpoint import (
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
 from longrun.subjects import describe
+from tests.quality.naive_agents import PLANTED
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -143,12 +144,14 @@ def test_blindness_to_damage_is_found_by_damage_alone(fault: str, tmp_path: Path
 
 
 def test_the_correct_agent_meets_every_kind_of_damage(tmp_path: Path) -> None:
-    """Both files, at both moments, every kind: no violation, nothing unmeasured, the undamaged twins recovered."""
+    """All three files, at both moments, every kind: no violation, nothing unmeasured, the undamaged twins recovered."""
     report = explore("longrun.checkpoint.correct:subject", faults="damage", out=tmp_path, budget=FAST)
     assert report.verdict == "consistent", str(report)
     assert not report.unmeasured
     (damage,) = report.faults
-    assert damage.points == len(("checkpoint.json", "effects.jsonl")) * len(("before the last effect", "the end"))
+    assert damage.points == len(("checkpoint.json", "effects.jsonl", "lease.lock")) * len(
+        ("before the last effect", "the end")
+    )
     assert (damage.violation, damage.unmeasured, damage.judged > 1_000) == (0, 0, True)
     assert damage.refused > damage.consistent > 0
     assert all(control.passed for control in report.controls)
@@ -199,9 +202,10 @@ def test_another_inbox_comes_out_the_same(tmp_path: Path) -> None:
 
 
 def test_no_naive_module_is_forgotten() -> None:
-    """Every naive module of the agent stands in this test, or in that of errors."""
+    """Every naive module of the agent stands in this test, in that of errors, or in the table of lessons 1 to 3."""
     folder = Path(correct.__file__).parents[1]
     found = {path.stem for path in folder.rglob("naive_*.py")}
     modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values(), *DAMAGED.values())] + [*ERRING]
+    modules += [planted.module for planted in PLANTED.values()]
     assert found == {module.__name__.rpartition(".")[2] for module in modules}
     assert all(isinstance(module.subject, Subject) for module in modules)

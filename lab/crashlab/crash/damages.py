@@ -172,8 +172,10 @@ class Damages:
             case "misdirect":
                 for other in self._partners(at, path):
                     yield from (f"{block}:{encoded(other)}" for block in self._some_blocks(blocks))
-            case "restore":
-                yield from map(str, self._moments_before(at))
+            case "restore":  # where the one file was the same then, all is of one moment, and nothing tells
+                now = _digest(prefixes_of(self._trace).tree(at), path)
+                older = self._moments_before(at)
+                yield from (str(op) for op in older if _digest(prefixes_of(self._trace).tree(op), path) != now)
 
     def _partners(self, at: int, path: str) -> list[str]:
         files = self.files(at)

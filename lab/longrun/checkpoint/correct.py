@@ -10,6 +10,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from longrun import v1
 from longrun.files import sync_directory, temporary_name, write_new
 from longrun.harness import Harness
 from longrun.protocol import CHECKPOINT_NAME, decode, encode
@@ -39,7 +40,12 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(directory: Path) -> Checkpoint | None:
-    """The checkpoint in ``directory``, None where there is none. Raises Damaged or UnsupportedVersion."""
+    """The checkpoint in ``directory``, None where there is none. Raises Damaged or UnsupportedVersion.
+
+    One of version 1 is read as what it will be once it is converted.
+    """
+    if (older := v1.read(directory)) is not None:
+        return older.checkpoint
     path = directory / CHECKPOINT_NAME
     data = read(path)
     return None if data is None else decode(data, path)

@@ -247,6 +247,17 @@ def test_older_versions_are_those_that_lay_at_rest() -> None:
     assert list(states(trace, "restore")) == []  # with its one file kept new nothing is older
 
 
+def test_a_file_that_never_changes_is_not_kept_new() -> None:
+    """A lock file is the same at every moment: with the rest of an earlier one nothing would contradict it."""
+    lock = (create("lock", 12), create("v", 11))
+    trace = trace_of(*lock, *(step for n in range(3) for step in (write("v", 11, b"%d" % n), ack(n))))
+    assert list(states(trace, "restore")) == []
+    both = (step for n in range(3) for step in (write("v", 11, b"%d" % n), write("lock", 12, b"%d" % n), ack(n)))
+    assert [each.split(":")[0] for each in states(trace_of(*lock, *both), "restore")] == ["damage@lock"] * 2 + [
+        "damage@v"
+    ] * 2
+
+
 def test_an_older_block_is_one_that_was_written_since() -> None:
     """Where few blocks are tried, none is spent on one that no write has touched: that would change nothing."""
     size, block = 10 * 4096, bytes(range(256)) * 16
