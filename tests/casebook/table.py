@@ -28,8 +28,8 @@ the reports; the programs, their data and their words are our own. A name such a
 anything in this repository.
 
 `test_scenarios.py` runs each scenario both ways: `test_the_naive_form_is_flagged[name]` and
-`test_the_correct_form_is_clean[name]`, the latter once where scenarios share it. `cases.toml` is the list of cases; this page is made of it, by
-`python -m tests.casebook.table`, and `test_table.py` holds the two together.
+`test_the_correct_form_is_clean[name]`, the latter once where scenarios share it. `cases.toml` is the list of cases;
+this page is made of it, by `python -m tests.casebook.table`, and `test_table.py` holds the two together.
 """
 
 
