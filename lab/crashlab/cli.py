@@ -38,7 +38,7 @@ CRASHLAB_ISOLATED=1 gives every step of every recovery a process of its own.
 """
 
 
-FAULTS = "of kill, power, error, damage, recovery, with parts such as error:EIO; all; default kill,power"
+FAULTS = "of kill, power, error, damage, recovery, race, with parts such as error:EIO; all; default kill,power"
 
 
 class _Parser(argparse.ArgumentParser):

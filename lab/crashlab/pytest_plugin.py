@@ -35,7 +35,7 @@ NOTE_ON_PATCHES = (
 
 _OPTIONS = {
     "budget": ("NAME", "how much is tried: quick, full or brief"),
-    "faults": ("LIST", "what is tried: kill, power, error, damage, recovery, or all"),
+    "faults": ("LIST", "what is tried: kill, power, error, damage, recovery, race, or all"),
     "profile": ("LIST", "file systems of a power loss: ext4, xfs, btrfs, posix"),
     "seed": ("N", "chooses the samples"),
     "out": ("DIR", "where runs are kept; default .crashlab"),

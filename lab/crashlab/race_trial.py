@@ -143,6 +143,10 @@ class RaceTrial:
         self._hangs += any(owner["how"] == "hang" for owner in told["owners"])
         race = race_of(point, self._host.root, told, self._reference.rebuilt)
         self._races += 1
+        for owner in (race.first, race.second):
+            if owner is not None and owner.said.startswith("UsageError: "):
+                text = f"{owner.said.removeprefix('UsageError: ')} (at {point.id})"
+                raise UsageError(text)
         if race.reached != point.after:
             found = "ended before" if race.reached is None else f"came to {race.reached}"
             text = f"{point.id}: the first owner was to be stopped after op {point.after} and {found}."

@@ -151,7 +151,8 @@ PROGRAMS = ("Subject", "Commands")
 class Policy:
     """What one fault demands; None means the default of that fault.
 
-    * ``refuse``: True allows a loud refusal.
+    * ``refuse``: True allows a loud refusal. Of a race it also says that a Store or Log has owners: a save that an
+      older owner begins after a newer one has saved must be refused.
     * ``acked``: ``"keep"`` the last acked value, or ``"prefix"``: any earlier saved value will do.
     * ``effects``: ``"once"``, ``"at-least-once"`` or ``"at-most-once"``.
     * ``evidence``: ``"keep"``: a refusal must leave the files as it found them; or ``"any"``.

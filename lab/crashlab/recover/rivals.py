@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 GLANCE_S = 0.02
 """So often it is looked whether the one that runs waits for somebody."""
 PATIENCE_S = 0.3
-"""An owner that tells no op for so long, and computes for less than half of it, waits for the other one."""
+"""An owner that tells no op for so long, and neither computes now nor did for half of it, waits for the other one."""
 _BUSY = 0.5
 _KILL_AGAIN_S = 0.05
 _GONE = getattr(select, "POLLRDHUP", 0)
@@ -92,6 +92,7 @@ class Seat:
         deadline = time.monotonic() + limit_s + import_limit_s
         lines = wire.Lines(wire.FRAME_LIMIT_BYTES)
         self.follower = _OwnerFollower(self.nursery.answers, lines, counted, limit_s, deadline)
+        self.follower.ready = not import_limit_s  # a fresh interpreter says when it has imported the subject
         self.nursery.start(vars(job))
 
     @property
@@ -103,6 +104,11 @@ class Seat:
     def running(self) -> bool:
         """Whether it lives and is not stopped."""
         return self.ended is None and not self.follower.stopped
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has come to what the owner does."""
+        return self.follower.ready
 
     def release(self, numbers: Sequence[Sequence[int]]) -> None:
         """Let it go on, with the numbers of inodes that the other one knows."""
@@ -171,7 +177,8 @@ class Patience:
         if for_s < PATIENCE_S and self._seat.ops == self._ops:
             return False
         used_s = sum(sweep.used_s(pid) for pid in pids)
-        waits = self._seat.ops == self._ops and used_s - self._used_s < _BUSY * for_s
+        idle = used_s - self._used_s < _BUSY * for_s and not any(map(sweep.is_running, pids))
+        waits = idle and self._seat.ops == self._ops and self._seat.begun
         self._since, self._ops, self._used_s = now, self._seat.ops, used_s
         return waits
 

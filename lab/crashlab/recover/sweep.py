@@ -95,6 +95,15 @@ def used_s(pid: int) -> float:
         return 0.0
 
 
+def is_running(pid: int) -> bool:
+    """Whether a thread of ``pid`` computes now, or would if a core were free."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # the process ended while it was looked at
+        return False
+    return any(_state(int(task)) == "R" for task in tasks)
+
+
 def command_line(pid: int) -> str:
     """What ``pid`` runs, without numbers that differ from run to run; "" where it has ended."""
     try:

@@ -167,7 +167,7 @@ class Follower:
         self.reading = reading
         self.lines = lines
         self.deadline = deadline
-        self.hang = False
+        self.hang = self.ready = False
         self.pid = 0
         self._take = take
         self._timeout_s = timeout_s
@@ -203,6 +203,7 @@ class Follower:
             elif "pid" in message:
                 self.pid = int(message["pid"])
             elif "ready" in message:
+                self.ready = True
                 self.deadline = time.monotonic() + self._timeout_s
             else:
                 self.said(message)

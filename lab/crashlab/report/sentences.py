@@ -116,7 +116,8 @@ def stood_by(report: Report) -> Report:
 
 def finding_sentence(finding: Finding) -> str:
     """What went wrong there, in plain words."""
-    return f"After this crash {kind_words(finding.kind)}."
+    when = "With a second owner" if finding.fault == "race" else "After this crash"
+    return f"{when} {kind_words(finding.kind)}."
 
 
 def _faults_named(report: Report) -> str:

@@ -90,7 +90,7 @@ def _draw_pass(page: Page, report: Report) -> None:
     died = judged(report) - damaged - shared
     words = [f"It died {_times(died)} and forgot nothing."] if died or not (damaged or shared) else []
     words += [f"It met damage {_times(damaged)} and took none of it for good."] if damaged else []
-    words += [f"Two owners left {count(shared, 'outcome')}, all of them right."] if shared else []
+    words += [f"Two owners met {_times(shared)} and spoiled nothing."] if shared else []
     page.line((" ".join(words), "pass"))
 
 

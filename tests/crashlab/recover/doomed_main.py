@@ -38,7 +38,7 @@ def run(lab: Any) -> str:
 
 def resume(_lab: Any) -> str:
     """The recovery."""
-    if MOMENT.startswith("recover"):
+    if MOMENT.startswith("recover") or MOMENT == "race":
         arrive()
     return "written"
 
@@ -58,6 +58,8 @@ def main() -> None:
         recording = host.record(timeout_s=60)
         trace = t.Trace(root=recording.root, base=recording.base, ops=recording.ops)
         host.prepare(trace)
+        if MOMENT == "race":  # the first owner is stopped, the second one arrives
+            host.race(after=1, switch=None, nothing=None, timeout_s=60.0, limit_s=60.0)
         while True:
             for _ in host.recover([{"state": "kill@1", "steps": [{"step": "first"}], "timeout_s": 60.0}]):
                 pass

@@ -83,12 +83,12 @@ def doomed(tmp_path: Path) -> Iterator[list[Doomed]]:
         assert tmp_path.exists()
 
 
-MOMENTS = ["import", "record", "recover", "recover in interpreters"]
+MOMENTS = ["import", "record", "recover", "recover in interpreters", "race"]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_sigkill_leaves_nothing(doomed: list[Doomed], tmp_path: Path, moment: str) -> None:
-    """SIGKILL while the subject is imported, recorded or recovered, with a daemon of the subject alive."""
+    """SIGKILL while the subject is imported, recorded, recovered or stopped beside a second owner; a daemon lives."""
     doomed.append(main := Doomed(tmp_path, moment))
     main.wait_until_ready()
     assert any("sleep 600" in line for line in main.alive())
@@ -107,10 +107,11 @@ def test_sigkill_leaves_nothing_without_a_namespace(doomed: list[Doomed], tmp_pa
     main.assert_nothing_left()
 
 
+@pytest.mark.parametrize("moment", ["recover", "race"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_other_deaths_leave_nothing(doomed: list[Doomed], tmp_path: Path, number: signal.Signals) -> None:
+def test_other_deaths_leave_nothing(doomed: list[Doomed], tmp_path: Path, number: signal.Signals, moment: str) -> None:
     """SIGTERM, and Ctrl-C, which is an exception in the main process."""
-    doomed.append(main := Doomed(tmp_path, "recover"))
+    doomed.append(main := Doomed(tmp_path, moment))
     main.wait_until_ready()
     main.process.send_signal(number)
     main.process.wait(LIMIT_S)

@@ -1,0 +1,153 @@
+"""Two real owners at one place: who is stopped where, who waits for whom, and that nothing of either is left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from crashlab import Subject
+from crashlab.recover import travel
+from crashlab.recover.host import Host
+from crashlab.recover.place import NO_NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from crashlab import Lab
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The lab's temporary folders go here, and nothing may be left of them."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield tmp_path
+    assert list(tmp_path.glob("crashlab-*")) == []
+
+
+def raced(host: Host, after: int, switch: int | None = None, timeout_s: float = 20.0) -> dict[str, Any]:
+    """One race, with time enough for a busy machine."""
+    return host.race(after=after, switch=switch, nothing=None, timeout_s=timeout_s, limit_s=60.0)
+
+
+def ends(told: dict[str, Any]) -> list[Any]:
+    """How both owners ended: what they returned, else how."""
+    return [(owner["value"] or {"end": owner["how"]})["end"] for owner in told["owners"]]
+
+
+def three_files(lab: Lab) -> str:
+    """Three files, each made and written, or emptied and written; an owner says what was there before."""
+    seen = [name for name in "abc" if (lab.dir / name).exists()]
+    for name in "abc":
+        (lab.dir / name).write_text(str(os.getpid()))
+    return "".join(seen)
+
+
+def owners_of(told: dict[str, Any]) -> str:
+    """Whose each op was, in order, as ``1`` and ``2``."""
+    return "".join("1" if who == "first" else "2" for who, _ in told["ops"])
+
+
+@pytest.mark.parametrize("namespace", ["", "1"])
+def test_the_second_enters_while_the_first_stands_still(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sees what the first has done up to the chosen op, runs to its end, and the first goes on."""
+    monkeypatch.setenv(NO_NAMESPACE, namespace)
+    with Host(travel.pack(Subject(three_files))) as host:
+        whole = {after: raced(host, after) for after in (0, 3, 6)}
+        assert {after: told["reached"] for after, told in whole.items()} == {0: 0, 3: 3, 6: 6}
+        assert owners_of(whole[3]) == "111" + "22222" + "111"  # the second file is empty yet
+        assert [ends(told) for told in whole.values()] == [["", ""], ["", "ab"], ["", "abc"]]
+
+
+def test_both_are_stopped_in_turn() -> None:
+    """The second after its own op, while the first runs to its end."""
+    with Host(travel.pack(Subject(three_files))) as host:
+        told = raced(host, 2, 4)
+        assert owners_of(told).startswith("11222211112")
+        assert [who for who, _ in told["turns"]] == ["first", "second", "first", "second"]
+        assert told["waited"] == ""
+
+
+def test_a_run_that_ends_before_the_op_lets_nobody_in_there() -> None:
+    """It is stopped at its end, and says at how many ops that was."""
+    with Host(travel.pack(Subject(three_files))) as host:
+        assert raced(host, 99)["reached"] == 6
+
+
+def locked(lab: Lab) -> str:
+    """Waits for a lock, and holds it over three ops."""
+    with open(lab.dir / "lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (lab.dir / "mine").write_text("x")
+    return "done"
+
+
+def test_one_that_waits_for_the_other_is_no_hang() -> None:
+    """The other goes on beside it, and both come to their end; also where the second one holds the lock."""
+    with Host(travel.pack(Subject(locked))) as host:
+        held, holds = raced(host, 2), raced(host, 0, 2)
+    assert (held["waited"], ends(held)) == ("second", ["done", "done"])
+    assert (holds["waited"], ends(holds)) == ("first", ["done", "done"])
+
+
+def waits_for_ever(lab: Lab) -> str:
+    """The second one waits for what nobody does."""
+    if (lab.dir / "begun").exists():
+        signal.pause()
+    (lab.dir / "begun").write_text("x")
+    return "done"
+
+
+def test_one_that_waits_for_nothing_is_a_hang_and_is_ended() -> None:
+    """After the other has ended it gets its time again, and no more."""
+    with Host(travel.pack(Subject(waits_for_ever))) as host:
+        told = raced(host, 1, timeout_s=0.5)
+        assert ends(told) == ["done", "hang"]
+        assert ends(raced(host, 2, timeout_s=0.5)) == ["done", "hang"]  # and the worker lives on
+
+
+def takes_over_by_force(lab: Lab) -> str:
+    """A newer owner ends the older one before it begins."""
+    number = lab.dir / "pid"
+    if number.exists():
+        os.kill(int(number.read_text()), signal.SIGKILL)
+    number.write_text(str(os.getpid()))
+    (lab.dir / "work").write_text("x")
+    return "done"
+
+
+def test_an_owner_that_the_other_one_ends_is_told_as_such() -> None:
+    """It was stopped, so it cannot have died by itself."""
+    with Host(travel.pack(Subject(takes_over_by_force))) as host:
+        told = raced(host, 3)
+    assert [(owner["how"], owner["killed"]) for owner in told["owners"]] == [("signal", True), ("returned", False)]
+
+
+def leaves_a_process(lab: Lab) -> str:
+    """Each owner starts one that outlives it."""
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    (lab.dir / "a").write_text("x")
+    return "done"
+
+
+def test_what_an_owner_leaves_running_is_named_and_ended() -> None:
+    """Each by its own owner, although both live at once."""
+    with Host(travel.pack(Subject(leaves_a_process))) as host:
+        told = raced(host, 1)
+    assert [owner["left"] for owner in told["owners"]] == [["sleep 600"], ["sleep 600"]]
+
+
+def test_fresh_interpreters_race_as_well() -> None:
+    """For subjects that cannot be forked."""
+    with Host(travel.pack("tests.crashlab.recover.test_rivals:SUBJECT"), interpreter=True) as host:
+        told = raced(host, 3)
+    assert (told["reached"], ends(told)) == (3, ["", "ab"])
+
+
+SUBJECT = Subject(three_files)
