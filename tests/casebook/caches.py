@@ -185,12 +185,15 @@ def cached(on_damage: Callable[[Path], None]) -> Subject:
     return Subject(partial(look_up, on_damage=on_damage))
 
 
+FORGETS = cached(forget)
+
+
 SCENARIOS: dict[str, Scenario] = {
     "a damaged cache ends the work": scenario(
-        cached(fail), cached(forget), "damage:empty,damage:zeros,damage:truncate", "stuck", damage=EXACT
+        cached(fail), FORGETS, "damage:empty,damage:zeros,damage:truncate", "stuck", damage=EXACT
     ),
     "cleared through what is damaged": scenario(
-        cached(clear_through_it), cached(forget), "damage:empty,damage:zeros,damage:truncate", "stuck", damage=EXACT
+        cached(clear_through_it), FORGETS, "damage:empty,damage:zeros,damage:truncate", "stuck", damage=EXACT
     ),
     "a good tag on a bad body": scenario(
         Subject(partial(ask_if_changed, sealed=False)), Subject(partial(ask_if_changed, sealed=True)), "kill", "stuck"

@@ -41,6 +41,8 @@ def load(directory: Path) -> list[Event]:
     return read_lines(directory / NAME)
 
 
+WIDE = tuple([{"seq": number, "text": "a" * 600}] for number in range(3))
+"""Each event reaches over a sector of 512 bytes, so that damage meets one in the middle."""
 RIGHT_LONG, RIGHT_SHORT = Log(append, load, values=LONG), Log(append, load, values=SHORT)
 
 
@@ -158,6 +160,9 @@ def load_none_on_error(directory: Path) -> list[Event]:
         return []
 
 
+REFUSES = Log(append_sealed, load_or_refuse, values=WIDE)
+
+
 # --- a line that is gone, and one that needs it -------------------------------------------------------
 
 TALK = (
@@ -210,16 +215,10 @@ SCENARIOS: dict[str, Scenario] = {
         Log(append_regardless, load, values=SHORT), RIGHT_SHORT, "error:ENOSPC", "lost"
     ),
     "a reader that stops at damage": scenario(
-        Log(append_sealed, load_until_bad, values=SHORT),
-        Log(append_sealed, load_or_refuse, values=SHORT),
-        "damage:bit",
-        *("lost", "silent-reset"),
+        Log(append_sealed, load_until_bad, values=WIDE), REFUSES, "damage:garbage", "lost", "silent-reset"
     ),
     "a damaged session is a new one": scenario(
-        Log(append_sealed, load_or_begin, values=SHORT),
-        Log(append_sealed, load_or_refuse, values=SHORT),
-        "damage:bit",
-        "silent-reset",
+        Log(append_sealed, load_or_begin, values=WIDE), REFUSES, "damage:garbage", "silent-reset"
     ),
     "opened, and written anew": scenario(
         Log(append_rewriting, load_or_begin, values=SHORT),

@@ -240,6 +240,7 @@ def versioned(number: Callable[[Path], int], *, reload: bool) -> Store:
 
 
 FENCED = Policy(refuse=True)
+BY_COUNT = versioned(counted, reload=False)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -270,10 +271,8 @@ SCENARIOS: dict[str, Scenario] = {
         "lost",
     ),
     "resumed while its owner lives": scenario(Subject(work), Subject(work_alone), "race", "duplicate-effect"),
-    "a stale writer goes on": scenario(
-        versioned(counted, reload=True), versioned(counted, reload=False), "race", "stale-write", race=FENCED
-    ),
+    "a stale writer goes on": scenario(versioned(counted, reload=True), BY_COUNT, "race", "stale-write", race=FENCED),
     "a version by the clock": scenario(
-        versioned(by_the_clock, reload=False), versioned(counted, reload=False), "race", "stale-write", race=FENCED
+        versioned(by_the_clock, reload=False), BY_COUNT, "race", "stale-write", race=FENCED
     ),
 }

@@ -30,6 +30,10 @@ class Scenario:
     kinds: frozenset[str]
     policy: Mapping[str, Policy] = field(default_factory=dict)
 
+    def is_mended_as(self, other: Scenario) -> bool:
+        """Whether the correct form of both is one, and so is what it must stand: then one check is enough."""
+        return self.correct is other.correct and (self.faults, self.policy) == (other.faults, other.policy)
+
 
 def scenario(naive: AnySubject, correct: AnySubject, faults: str, *kinds: str, **policy: Policy) -> Scenario:
     """The same with the kinds one by one, and the policies by the name of their fault."""

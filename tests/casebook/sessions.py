@@ -210,6 +210,9 @@ def check_listed(lab: Lab, end: list[str]) -> None:
         raise Violation(text, kind="hole")
 
 
+TELLS = Subject(keep_three, partial(list_all, bad="tell"), check=check_listed)
+
+
 SCENARIOS: dict[str, Scenario] = {
     "an index in front of the log": scenario(
         Log(append_indexed, load_by_index, values=SHORT[:2]),
@@ -240,14 +243,14 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "one bad session hides all": scenario(
         Subject(keep_three, partial(list_all, bad="raise"), check=check_listed),
-        Subject(keep_three, partial(list_all, bad="tell"), check=check_listed),
+        TELLS,
         "damage:zeros,damage:empty",
         "stuck",
         damage=EXACT,
     ),
     "a bad session is not listed": scenario(
         Subject(keep_three, partial(list_all, bad="drop"), check=check_listed),
-        Subject(keep_three, partial(list_all, bad="tell"), check=check_listed),
+        TELLS,
         "damage:zeros,damage:empty",
         "accepted-damage",
         damage=EXACT,

@@ -103,13 +103,11 @@ def described(take: Callable[[Events], dict[str, Any] | None], events: Events) -
     return Subject(partial(answer, events=events, take=take))
 
 
+RIGHT = described(take_strict, WHOLE)
+
 SCENARIOS: dict[str, Scenario] = {
-    "missing keys at their defaults": scenario(
-        described(take_defaults, WHOLE), described(take_strict, WHOLE), "kill", "duplicate-effect"
-    ),
-    "half an input repaired": scenario(
-        described(take_repaired, WHOLE), described(take_strict, WHOLE), "kill", "duplicate-effect"
-    ),
+    "missing keys at their defaults": scenario(described(take_defaults, WHOLE), RIGHT, "kill", "duplicate-effect"),
+    "half an input repaired": scenario(described(take_repaired, WHOLE), RIGHT, "kill", "duplicate-effect"),
     "a stop before its input": scenario(
         described(take_at_stop, stop_too_soon()),
         described(take_strict, stop_too_soon()),

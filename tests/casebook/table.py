@@ -28,20 +28,24 @@ the reports; the programs, their data and their words are our own. A name such a
 anything in this repository.
 
 `test_scenarios.py` runs each scenario both ways: `test_the_naive_form_is_flagged[name]` and
-`test_the_correct_form_is_clean[name]`. `cases.toml` is the list of cases; this page is made of it, by
-`python -m tests.casebook.table`, and `test_table.py` holds the two together.
+`test_the_correct_form_is_clean[name]`, the latter once where scenarios share it. `cases.toml` is the list of cases;
+this page is made of it, by `python -m tests.casebook.table`, and `test_table.py` holds the two together.
 """
 
 
 @dataclass(frozen=True)
 class Case:
-    """One public failure. ``source`` is "" where it was measured; either ``scenarios`` or ``reason`` is set."""
+    """One public failure. ``source`` is "" where it was measured; either ``scenarios`` or ``reason`` is set.
+
+    ``note`` says where the scenario or the verdict departs from what was told.
+    """
 
     id: str
     window: str
     source: str = ""
     scenarios: tuple[str, ...] = ()
     reason: str = ""
+    note: str = ""
 
     @property
     def link(self) -> str:
@@ -76,6 +80,8 @@ def render(cases: Sequence[Case]) -> str:
             faults, kinds = SCENARIOS[name].faults.replace(",", ", "), ", ".join(sorted(SCENARIOS[name].kinds))
             where = f"{name} (`{module_of(name)}`)"
             lines.append(f"| {case.link} | {case.window} | {where} | {faults} | {kinds} |")
+    lines += ["", "Where a scenario or its verdict departs from what was told:", ""]
+    lines += [f"- {case.link}: {case.note}." for case in covered if case.note]
     lines += ["", "Left out:", ""]
     lines += [f"- {case.link}, {case.window}: {case.reason}." for case in cases if not case.scenarios]
     return "\n".join(lines) + "\n"

@@ -134,6 +134,7 @@ def described(ids: tuple[str, ...], close: Callable[[Session], None], **how: Any
 
 
 ONE, THREE = ("t1",), ("t1", "t2", "t3")
+RIGHT, RIGHT_THREE = described(ONE, close_all), described(THREE, close_all)
 
 
 def ask_again(lab: Lab, *, close: Callable[[Session], None]) -> list[Any]:
@@ -175,17 +176,15 @@ def compacted(*, everywhere: bool) -> Subject:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "a call left open": scenario(described(ONE, leave_open), described(ONE, close_all), "kill", "invalid-transcript"),
-    "one of three results": scenario(
-        described(THREE, leave_open), described(THREE, close_all), "kill", "invalid-transcript"
-    ),
+    "a call left open": scenario(described(ONE, leave_open), RIGHT, "kill", "invalid-transcript"),
+    "one of three results": scenario(described(THREE, leave_open), RIGHT_THREE, "kill", "invalid-transcript"),
     "an interrupt that answers one call": scenario(
-        described(THREE, close_first_only), described(THREE, close_all), "kill", "invalid-transcript"
+        described(THREE, close_first_only), RIGHT_THREE, "kill", "invalid-transcript"
     ),
     # A result whose state is "error" is saved, and never sent: only "done" ones are.
     # https://github.com/charmbracelet/crush/issues/1860
     "a projection without errors": scenario(
-        described(ONE, close_all, states=("done",)), described(ONE, close_all), "kill", "invalid-transcript"
+        described(ONE, close_all, states=("done",)), RIGHT, "kill", "invalid-transcript"
     ),
     "each try leaves a call": scenario(
         Subject(partial(start, ids=ONE), partial(ask_again, close=add_to_the_same_message), check=check_sent),
