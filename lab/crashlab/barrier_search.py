@@ -162,7 +162,7 @@ class Search:
         left = self.unjudged.get(barriers, 0)
         if self._judge is None or not left:
             return True
-        seen = self.look(with_barriers(self.trace, barriers), stop=True, every=-(-left // self._options.anew))
+        seen = self.look(with_barriers(self.trace, barriers), stop=True, every=-(-left // max(self._options.anew, 1)))
         if seen.failing:
             self._mending = [known for known in self._mending if not known <= barriers]
             self._failing.append(barriers)

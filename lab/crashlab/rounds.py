@@ -314,6 +314,9 @@ class Round:
         if self._cut_short:
             text = f"{name}: {self._cut_short}, {len(self.judged)} of {total} states judged."
             self._doubt("bound", text, "Raise the budget: budget='full', or Budget(states=…, time_s=…).")
+        if not self.spots and name == "damage":
+            text = f"{self._fault}: these files have nothing that can be damaged so, and no state was judged."
+            self._doubt("bound", text, "Ask for other faults, or give a workload that leaves more files or records.")
         if missing := len(self._distinct) - len(self.judged):
             text = f"{name}: {missing} states were sent to recovery and never answered."
             self._doubt("checker-failed", text, "Please report this: the lab lost them.")

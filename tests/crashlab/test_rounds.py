@@ -220,3 +220,21 @@ def test_states_that_pass_are_never_left_out(tmp_path: Path) -> None:
         explore(subjects.DURABLE_SMALL, faults="power", out=tmp_path, budget=budget).faults[0] for budget in budgets
     )
     assert one.distinct == all_of_them.distinct == one.consistent
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+def test_damage_of_a_kind_that_these_files_cannot_have_is_no_pass(tmp_path: Path) -> None:
+    """One file cannot be exchanged for another: nothing was judged, and that is not consistent."""
+    report = explore(subjects.DURABLE_SMALL, faults="damage:swap", out=tmp_path, budget=NO_KILLS)
+    assert (report.verdict, report.faults[0].judged) == ("unmeasured", 0)
+    assert [reason.code for reason in report.unmeasured] == ["bound"]
+    assert "damage:swap: these files have nothing that can be damaged so" in report.unmeasured[0].detail
+
+
+def test_advice_is_given_also_where_no_state_may_be_recovered_anew(tmp_path: Path) -> None:
+    """A budget of none is a budget."""
+    report = explore(subjects.SMALL, faults="power", out=tmp_path, budget=Budget(anew=0, real_kills=0))
+    assert report.verdict == "violation"
+    assert report.findings[0].advice
