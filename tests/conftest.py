@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,10 @@ from tests.portable import is_portable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts us in the background has Ctrl-C ignored, and every program of a test would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROFILE = os.environ.get("CRASHLAB_TEST_PROFILE", "quick")
 EXAMPLES = {"quick": 25, "full": 500}
