@@ -13,7 +13,6 @@ Not modelled: a stop inside a single call, and inside what a C library or anothe
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import sys
 import threading
@@ -107,6 +106,8 @@ class OutsideRecord:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Nobody else acts outside meanwhile. May be nested."""
+        import fcntl  # noqa: PLC0415 - Windows has none, and everything that shows a report loads this module
+
         with self._lock:
             if self._file is not None:
                 yield
