@@ -67,6 +67,8 @@ def typed(form: Any) -> str:
 
     >>> typed({"a": [None, True], "b": "x" * 4096})
     '{"a": [None, True], "b": "x" * 4096}'
+    >>> typed({"$dict": [["$", 1]]})
+    '{"$": 1}'
     """
     text = _literal(form)
     return text if len(text) <= _VALUE_CHARACTERS else f"{text[: _VALUE_CHARACTERS - 1]}…"
@@ -80,7 +82,8 @@ def _literal(form: Any) -> str:
     if isinstance(form, list):
         return f"[{', '.join(map(_literal, form))}]"
     if isinstance(form, dict):
-        return f"{{{', '.join(f'{_literal(key)}: {_literal(value)}' for key, value in form.items())}}}"
+        pairs = form["$dict"] if form.keys() == {"$dict"} else form.items()
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(value)}' for key, value in pairs)}}}"
     return repr(form)
 
 
