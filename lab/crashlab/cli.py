@@ -132,6 +132,7 @@ def _add_trial_options(parser: argparse.ArgumentParser) -> None:
     accepted = "the file of accepted findings; default: crashlab-baseline.toml beside crashlab.toml"
     parser.add_argument("--baseline", type=Path, metavar="FILE", help=accepted)
     parser.add_argument("--accept", metavar="REASON", help="accept the findings of this check: write them there")
+    parser.add_argument("--no-page", action="store_true", help="draw no report.html: crashlab report does it later")
     parser.add_argument("--only", metavar="ID", help="judge one crash state, for example kill@7")
     _add_view_options(parser)
 

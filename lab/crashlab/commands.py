@@ -237,6 +237,8 @@ def _check_all(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
     reports: list[Report] = []
     codes = [guarded(partial(_check_one, subject, options, reports)) for subject in subjects]
     _show(reports, options)
+    if options.no_page:
+        return min(codes, key=WORST_FIRST.index)
     keep_page = importlib.import_module("crashlab.report.views").keep_page
     codes += [guarded(partial(_keep, keep_page, each)) for each in reports]
     return min(codes, key=WORST_FIRST.index)

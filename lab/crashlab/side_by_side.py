@@ -77,7 +77,7 @@ def check_side_by_side(
 
 def _start(position: int, subject: str, options: Sequence[str]) -> _Running:
     output = tempfile.TemporaryFile()  # noqa: SIM115 - read and closed when the process has ended
-    command = [sys.executable, "-m", "crashlab", "check", subject, "--json", "--quiet", *options]
+    command = [sys.executable, "-m", "crashlab", "check", subject, "--json", "--quiet", "--no-page", *options]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -226,3 +226,13 @@ def test_a_reader_that_leaves_early_ends_it_without_a_traceback(project: Path) -
     done = subprocess.run(command, cwd=project, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_no_page_is_drawn_where_none_is_wanted(project: Path, tmp_path: Path) -> None:
+    """As the demo does, which draws one of all."""
+    out = tmp_path / "runs"
+    asked = ("check", "shop:correct", "--faults", "kill", "--out", str(out), "--quiet")
+    assert crashlab_command(*asked, "--no-page", cwd=project).returncode == 0
+    assert not list(out.rglob("report.html"))
+    assert crashlab_command(*asked, cwd=project).returncode == 0
+    assert len(list(out.rglob("report.html"))) >= 1
