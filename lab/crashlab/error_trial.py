@@ -37,7 +37,7 @@ from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
-from crashlab.rounds import Spot
+from crashlab.rounds import Spot, live_request
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
@@ -290,17 +290,7 @@ class ErrorTrial:
             yield judgement, replace(answer, steps=(*answer.steps, live_step(each.live)))
 
     def _request(self, name: str, state: ErrorState) -> dict[str, Any]:
-        steps = ["first", "second"] if self._reference.program else ["first", "second", "third"]
-        nothing = self._reference.nothing.get("error")
-        return {
-            "state": name,
-            "tree": state.tree.to_json(),
-            "done": 0,
-            "effects": [t.op_to_json(op) for op in state.effects],
-            "acked": [op.value for op in state.acks],
-            "steps": [{"step": step, "nothing": nothing} for step in steps],
-            "timeout_s": self._timeout_s,
-        }
+        return live_request(name, state, self._reference, timeout_s=self._timeout_s)
 
     def _count(self, judgement: Judgement) -> None:
         self._verdicts[judgement.verdict] += 1

@@ -29,6 +29,7 @@ from crashlab.race_judge import SPOILED, RaceJudge, owner_steps
 from crashlab.race_points import OwnerEnd, Race, RacePoint, RaceState, parse, race_of, state_of_race
 from crashlab.reference import RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
+from crashlab.rounds import live_request
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
@@ -196,17 +197,7 @@ class RaceTrial:
         )
 
     def _request(self, name: str, state: RaceState) -> dict[str, Any]:
-        steps = ["first", "second"] if self._reference.program else ["first", "second", "third"]
-        nothing = self._reference.nothing.get("error")
-        return {
-            "state": name,
-            "tree": state.tree.to_json(),
-            "done": 0,
-            "effects": [t.op_to_json(op) for op in state.effects],
-            "acked": [op.value for op in state.acks],
-            "steps": [{"step": step, "nothing": nothing} for step in steps],
-            "timeout_s": self._timeout_s,
-        }
+        return live_request(name, state, self._reference, timeout_s=self._timeout_s)
 
     def _blamed(self, judgement: Judgement, state: RaceState) -> Judgement:
         """A Subject that was right when the second owner had ended, and is wrong after the first one's further changes:

@@ -55,13 +55,21 @@ def request(state: CrashState, reference: Reference, *, timeout_s: float, togeth
 
     Of a command only the small process that starts it is shared; itself it is always a new one.
     """
-    steps = ["first", "second"] if reference.program else ["first", "second", "third"]
-    nothing = reference.nothing.get("error")
-    forms: list[dict[str, Any]] = [{"step": step, "nothing": nothing} for step in steps]
-    asked = {**addressed(state, reference), "steps": forms, "timeout_s": timeout_s}
+    asked = {**addressed(state, reference), "steps": _steps(reference), "timeout_s": timeout_s}
     if together and reference.kind == Commands.kind:
-        return {**asked, "steps": [{"step": "first", "nothing": nothing, "again": True}]}
+        return {**asked, "steps": [{**asked["steps"][0], "again": True}]}
     return {**asked, "warm": True} if together else asked
+
+
+def live_request(name: str, state: CrashState, reference: Reference, *, timeout_s: float) -> dict[str, Any]:
+    """The same for a state that a live run has left, and that no recipe leads to: it travels as its tree."""
+    return {"state": name, "done": 0, **met(state), "steps": _steps(reference), "timeout_s": timeout_s}
+
+
+def _steps(reference: Reference) -> list[dict[str, Any]]:
+    """A program resumes twice; a store or a log takes one more value the second time, and is asked for it then."""
+    steps = ["first", "second"] if reference.program else ["first", "second", "third"]
+    return [{"step": step, "nothing": reference.nothing.get("error")} for step in steps]
 
 
 def addressed(state: CrashState, reference: Reference) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def take_turn(lab: Lab) -> str:
 def wait_for_the_turn(lab: Lab) -> str:
     """Wrong: a log whose turn has no end is taken for a turn at work; https://github.com/openai/codex/issues/12382."""
     while kinds_of(lab)[-1:] not in ([], ["turn ended"]):
-        time.sleep(0.02)
+        time.sleep(0.02)  # the fault itself: it waits for a turn that nobody will end, and must not burn a core
     return "idle" if kinds_of(lab) else take_turn(lab)
 
 
@@ -147,7 +147,7 @@ def resume_for_ever(lab: Lab) -> str:
     """
     while pending := read_json(lab.dir / "pending.json"):
         reject(lab, pending["named"])
-        time.sleep(0.02)
+        time.sleep(0.02)  # the fault itself: it never ends, and must not burn a core
     return "allowed"
 
 
