@@ -17,6 +17,7 @@ import pytest
 
 from crashlab import Commands, explore
 from crashlab.subject import BRIEF
+from tests.crashlab.disk.needs import kinds, left_of
 from tests.crashlab.here import needs, needs_strace
 
 if TYPE_CHECKING:
@@ -190,3 +191,23 @@ def test_a_script_that_looks_up_its_own_line_does_nothing_twice(command: str, ki
     report = explore(Commands(command), faults="kill", budget=FEW, out=tmp_path)
     assert {finding.kind for finding in report.findings} == kinds, str(report)
     assert report.verdict == ("violation" if kinds else "consistent")
+
+
+ON_DISK = replace(FEW, violations=2, anew=0, real_kills=0, time_s=250.0)
+
+
+@pytest.mark.parametrize("kind", kinds("ext4", "xfs"))
+@needs("git")
+def test_real_disks_lose_the_branch_update_of_git_too(kind: str, tmp_path: Path) -> None:
+    """The acked update that the model takes away is gone from a real file system as well."""
+    report = tried(refs("write"), tmp_path, POWER, profile=kind, disk=kind, budget=ON_DISK)
+    assert {finding.confirmed for finding in report.findings} == {"real-disk"}, str(report)
+    assert not left_of(os.getpid())
+
+
+@pytest.mark.parametrize("kind", kinds("ext4"))
+def test_a_real_disk_leaves_the_file_that_lmdb_refuses(kind: str, tmp_path: Path) -> None:
+    """Its first pages came to the disk in part."""
+    report = tried(counter("lmdb-new"), tmp_path, POWER, profile=kind, disk=kind, budget=replace(ON_DISK, subset=6))
+    assert {finding.confirmed for finding in report.findings} == {"real-disk"}, str(report)
+    assert not left_of(os.getpid())
