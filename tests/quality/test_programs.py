@@ -193,7 +193,7 @@ def test_a_script_that_looks_up_its_own_line_does_nothing_twice(command: str, ki
     assert report.verdict == ("violation" if kinds else "consistent")
 
 
-ON_DISK = replace(FEW, violations=2, anew=0, real_kills=0, time_s=250.0)
+ON_DISK = replace(FEW, violations=2, anew=0, real_kills=0, images=800, time_s=250.0)
 
 
 @pytest.mark.parametrize("kind", kinds("ext4", "xfs"))
@@ -207,7 +207,11 @@ def test_real_disks_lose_the_branch_update_of_git_too(kind: str, tmp_path: Path)
 
 @pytest.mark.parametrize("kind", kinds("ext4"))
 def test_a_real_disk_leaves_the_file_that_lmdb_refuses(kind: str, tmp_path: Path) -> None:
-    """Its first pages came to the disk in part."""
-    report = tried(counter("lmdb-new"), tmp_path, POWER, profile=kind, disk=kind, budget=replace(ON_DISK, subset=6))
-    assert {finding.confirmed for finding in report.findings} == {"real-disk"}, str(report)
+    """Its first pages came to the disk in part.
+
+    Which pages are on their way together is the kernel's own choice: one run in two shows it.
+    """
+    budget = replace(ON_DISK, subset=6, images=3_000)
+    reports = (tried(counter("lmdb-new"), tmp_path, POWER, profile=kind, disk=kind, budget=budget) for _ in range(8))
+    assert any(finding.confirmed == "real-disk" for report in reports for finding in report.findings)
     assert not left_of(os.getpid())
