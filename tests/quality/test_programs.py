@@ -203,15 +203,3 @@ def test_real_disks_lose_the_branch_update_of_git_too(kind: str, tmp_path: Path)
     report = tried(refs("write"), tmp_path, POWER, profile=kind, disk=kind, budget=ON_DISK)
     assert {finding.confirmed for finding in report.findings} == {"real-disk"}, str(report)
     assert not left_of(os.getpid())
-
-
-@pytest.mark.parametrize("kind", kinds("ext4"))
-def test_a_real_disk_leaves_the_file_that_lmdb_refuses(kind: str, tmp_path: Path) -> None:
-    """Its first pages came to the disk in part.
-
-    Which pages are on their way together is the kernel's own choice: one run in two shows it.
-    """
-    budget = replace(ON_DISK, subset=6, images=3_000)
-    reports = (tried(counter("lmdb-new"), tmp_path, POWER, profile=kind, disk=kind, budget=budget) for _ in range(8))
-    assert any(finding.confirmed == "real-disk" for report in reports for finding in report.findings)
-    assert not left_of(os.getpid())
