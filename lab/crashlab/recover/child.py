@@ -215,7 +215,7 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         gate.end()
     watched = RECORDER.stop()
     told = {"outside_writes": watched.outside_writes, "unseen": watched.unseen, "threads": watched.threads}
-    pipe.line({"watched": told, "modules": sorted(sys.modules.keys() - modules)})
+    pipe.line({"watched": told, "modules": travel.found_again(sys.modules.keys() - modules)})
     os._exit(code)
 
 
@@ -265,7 +265,7 @@ def _run_told(prepared: Prepared, job: Job) -> NoReturn:
         act = partial(erring.record, prepared.subject, lab, sink, gate, count=gate.count)
     code = _answer(prepared.pipe, act)
     _finish()
-    prepared.pipe.line({"watched": {}, "modules": sorted(sys.modules.keys() - modules)})
+    prepared.pipe.line({"watched": {}, "modules": travel.found_again(sys.modules.keys() - modules)})
     os._exit(code)
 
 

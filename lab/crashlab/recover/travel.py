@@ -198,6 +198,25 @@ def _unpickled(data: str) -> Any:
         raise UsageError(text) from error
 
 
+def found_again(names: Iterable[str]) -> list[str]:
+    """Those of the loaded modules that an import by name finds at the same place, sorted.
+
+    One that was loaded from a file of the program's own choice may bear a name that leads elsewhere.
+    """
+    return [name for name in sorted(names) if _leads_to(name, sys.modules.get(name))]
+
+
+def _leads_to(name: str, module: ModuleType | None) -> bool:
+    try:
+        parent, _, _ = name.rpartition(".")
+        path = sys.modules[parent].__path__ if parent else None
+        specs = (finder.find_spec(name, path) for finder in list(sys.meta_path))
+        spec = next((each for each in specs if each is not None), None)
+    except BaseException:  # noqa: BLE001 - a finder is the program's own; what it cannot find is not imported beforehand
+        return False
+    return spec is not None and spec.origin == getattr(getattr(module, "__spec__", None), "origin", None)
+
+
 def fields_of(subject: AnySubject) -> Iterator[tuple[str, Any]]:
     """The fields that hold something, with their names."""
     return ((name, value) for name, value in vars(subject).items() if value is not None)

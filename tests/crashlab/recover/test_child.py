@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crashlab import Subject, UsageError
+from crashlab import Subject, UsageError, explore
 from crashlab import trace as t
 from crashlab.recover import travel
 from crashlab.recover.host import Host
@@ -147,3 +148,52 @@ def test_an_end_without_a_json_form_is_the_subjects_mistake() -> None:
     assert recording.error == (
         f"{UsageError.__name__}: the end is an object, which has no JSON form. Pass view=lambda end: vars(end)."
     )
+
+
+FROM_A_FILE = """
+import importlib.util, sys
+from crashlab import Store
+
+def plugin():
+    spec = importlib.util.spec_from_file_location("codec", {file!r})
+    sys.modules["codec"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+def save(dir, value):
+    if "codec" not in sys.modules:
+        plugin()
+    sys.modules["codec"].save(dir, value)
+
+def load(dir):
+    if "codec" not in sys.modules:
+        plugin()
+    return sys.modules["codec"].load(dir)
+
+SUBJECT = Store(save, load, values=["one", "two"])
+"""
+CODEC = """
+import os
+
+def save(dir, value):
+    with open(dir / "new", "w") as file:
+        file.write(value)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(dir / "new", dir / "value")
+
+def load(dir):
+    return (dir / "value").read_text() if (dir / "value").exists() else None
+"""
+
+
+def test_a_module_from_a_chosen_file_is_not_taken_for_its_namesake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path leads to another module of that name, which a recovery would meet if it were imported beforehand."""
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "codec.py").write_text(CODEC)
+    (tmp_path / "codec.py").write_text("def load(dir):\n    raise ValueError('the wrong one')\n")
+    (tmp_path / "from_a_file.py").write_text(FROM_A_FILE.format(file=str(tmp_path / "plugins" / "codec.py")))
+    monkeypatch.syspath_prepend(tmp_path)
+    report = explore("from_a_file:SUBJECT", faults="kill", out=tmp_path / "out")
+    assert report.verdict == "consistent", str(report)
