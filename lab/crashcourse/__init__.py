@@ -1,1 +1,1 @@
-"""The course's own tools. There are none yet; the lessons, exercises and grader that they serve come first."""
+"""The course runner and grader: list, start, check, hint; each mark is a fact that the lab found."""

@@ -27,7 +27,7 @@ from crashlab.errors import UsageError
 from crashlab.subject import AnySubject, Commands, Log, Store, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
 _LAB_PATH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

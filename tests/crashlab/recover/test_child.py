@@ -9,8 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +19,9 @@ from crashlab.recover import travel
 from crashlab.recover.host import Host
 from tests.crashlab.here import needs_strace
 from tests.crashlab.recover.one_step import end_of, record, recorded, recover, request, write_one
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_threads_and_atexit_run_before_the_end() -> None:

@@ -1,0 +1,140 @@
+"""The command ``crashcourse``: list, start, check, hint. Data goes to stdout, progress and errors to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from crashcourse import catalog, text_view
+from crashcourse.work import Work
+from crashlab import __version__
+from crashlab.exits import CONSISTENT, INTERRUPTED, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crashcourse.result import Result
+
+EXIT_CODES = """\
+exit codes of check:
+  0    every case is consistent
+  1    violation: some case was lost
+  2    unmeasured: something could not be judged, which is not a pass
+  3    the judge failed: please report it
+  64   misuse
+"""
+_EXIT_OF = {"pass": CONSISTENT, "fail": VIOLATION, "incomplete": UNMEASURED, "judge-error": LAB_FAILED}
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that leaves with 64 on misuse."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and how to go on, then leave."""
+        self.print_usage(sys.stderr)
+        self.exit(MISUSE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Raises SystemExit for --help, --version and misuse."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return MISUSE
+    try:
+        return guarded(lambda: int(options.run(options)))
+    except KeyboardInterrupt:
+        print("crashcourse: interrupted; progress is as it was before", file=sys.stderr)
+        return INTERRUPTED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The grammar."""
+    parser = _Parser(
+        prog="crashcourse",
+        description="Six lessons on long tasks that survive a crash: list, start, check, hint.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"crashcourse {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, run, text in (
+        ("list", _list, "the exercises, and how far you are"),
+        ("start", _start, "copy the starter of an exercise into work/"),
+        ("check", _check, "judge your file: every case, with one finding explained"),
+        ("hint", _hint, "the next of three hints"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        command.add_argument("--json", action="store_true", help="the data as JSON")
+        if name != "list":
+            command.add_argument("exercise", help="slug or number, such as unbreakable-save or 2.2")
+        if name == "check":
+            command.add_argument("--file", type=Path, help="judge this file instead of the one in work/")
+            command.add_argument("--jobs", type=int, default=1, help="how many recoveries run at a time")
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    from crashcourse import progress  # noqa: PLC0415 - as every command, it loads what it needs
+
+    work, every = Work(), catalog.exercises()
+    standings = progress.load(work.folder)
+    if options.json:
+        keys = ("slug", "number", "title", "kind", "effort", "lesson")
+        rows = [
+            {
+                **{key: getattr(each, key) for key in keys},
+                "best": standings[each.slug].best if each.slug in standings else 0,
+            }
+            for each in every
+        ]
+        print(json.dumps({"schema": "crashcourse.list/1", "exercises": rows}))
+        return CONSISTENT
+    print("\n".join(text_view.listing(every, standings)))
+    return CONSISTENT
+
+
+def _start(options: argparse.Namespace) -> int:
+    exercise = catalog.find(options.exercise)
+    file = Work().start(exercise)
+    todos = file.read_text(encoding="utf-8").count(f"# {catalog.MARK}")
+    if options.json:
+        print(json.dumps({"schema": "crashcourse.start/1", "file": str(file), "todos": todos}))
+        return CONSISTENT
+    print(f"created  {file}   {todos} {catalog.MARK}\nnext     crashcourse check {exercise.slug}")
+    return CONSISTENT
+
+
+def _check(options: argparse.Namespace) -> int:
+    from crashcourse.marking import mark  # noqa: PLC0415 - it loads the lab
+
+    exercise, work = catalog.find(options.exercise), Work()
+    file = options.file or work.submitted(exercise)
+    result: Result = mark(exercise, file, copied=False, jobs=max(1, options.jobs))
+    if options.file is None:
+        work.checked(exercise, result)
+    if options.json:
+        print(json.dumps(result.to_json()))
+    else:
+        print("\n".join(text_view.checked(result, colour=_in_colour())))
+    return _EXIT_OF[result.status]
+
+
+def _hint(options: argparse.Namespace) -> int:
+    exercise = catalog.find(options.exercise)
+    number = Work().next_hint(exercise)
+    if options.json:
+        print(json.dumps({"schema": "crashcourse.hint/1", "number": number, "text": exercise.hints[number - 1]}))
+        return CONSISTENT
+    print("\n".join(text_view.hinted(exercise, number)))
+    return CONSISTENT
+
+
+def _in_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,16 @@
+"""One module per kind of exercise: :data:`JUDGES` maps the name in ``exercise.toml`` to what judges it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crashcourse.judges import saves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from crashcourse.judging import Bench
+    from crashcourse.result import Outcome
+
+Judge = "Callable[[Bench], list[Outcome]]"
+JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {"saves": saves.judge}

@@ -1,0 +1,113 @@
+"""Marking one submission: let the judge of the exercise work on it, under the public seed and a private one.
+
+With ``copied`` the one declared file is judged in an empty folder: a ``conftest.py``, a ``sitecustomize.py`` or a
+report beside it stays behind. A learner's own check judges the file where it lies, so that each finding can
+be replayed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crashcourse.judges import JUDGES
+from crashcourse.judging import QUICK, Bench
+from crashcourse.result import Result, rows_of
+from crashlab import __version__
+from crashlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from crashcourse.catalog import Exercise
+    from crashcourse.result import Row, Visibility
+    from crashlab import Budget
+
+PUBLIC_SEED = 1
+LARGEST_BYTES = 2**20
+
+
+def mark(  # noqa: PLR0913 - all but two by keyword
+    exercise: Exercise,
+    file: Path,
+    *,
+    private_seed: int | None = None,
+    copied: bool = True,
+    out: Path = Path(".crashlab"),
+    budget: Budget = QUICK,
+    jobs: int = 1,
+    cases: frozenset[str] | None = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Result:
+    """The result of one submission, on the wanted ``cases`` or on all.
+
+    Raises UsageError where the file cannot be read or is no submission.
+    """
+    data = _read(file)
+    seeds: list[tuple[Visibility, int]] = [("public", PUBLIC_SEED)]
+    if private_seed is not None:
+        seeds.append(("private", private_seed))
+    rows: list[Row] = []
+    with _alone(exercise, data) if copied else contextlib.nullcontext(file.absolute()) as place:
+        for visibility, seed in seeds:
+            bench = Bench(
+                exercise=exercise,
+                file=place,
+                seed=seed,
+                out=out,
+                budget=budget,
+                jobs=jobs,
+                cases=cases,
+                progress=progress,
+            )
+            rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=cases)
+    return _result(exercise, data, rows, private_seed)
+
+
+@contextlib.contextmanager
+def _alone(exercise: Exercise, data: bytes) -> Iterator[Path]:
+    """A copy of the declared file, in a folder that holds nothing else and is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="crashcourse-"))
+    try:
+        copy = folder / exercise.file
+        copy.write_bytes(data)
+        yield copy
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.is_symlink() or not file.is_file():
+            text = f"{file} is not a plain file; hand in the exercise's own file"
+            raise UsageError(text)
+        data = file.read_bytes()
+    except OSError as error:
+        text = f"cannot read {file}: {error.strerror}"
+        raise UsageError(text) from error
+    if len(data) > LARGEST_BYTES:
+        text = f"{file} has {len(data):,} bytes; a submission has at most {LARGEST_BYTES:,}"
+        raise UsageError(text)
+    return data
+
+
+def _result(exercise: Exercise, data: bytes, rows: list[Row], private_seed: int | None) -> Result:
+    seeds: dict[str, Any] = {"public": PUBLIC_SEED}
+    if private_seed is not None:
+        seeds["private_sha256"] = hashlib.sha256(str(private_seed).encode()).hexdigest()
+    return Result(
+        exercise=exercise.slug,
+        submission_sha256=hashlib.sha256(data).hexdigest(),
+        seeds=seeds,
+        isolation="same-user",
+        recorder="python",
+        rows=rows,
+        kit_version=__version__,
+        versions={"crashlab": __version__, "python": platform.python_version(), "system": os.uname().sysname},
+    )

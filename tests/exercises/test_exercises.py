@@ -1,0 +1,52 @@
+"""The kit's own proof: starters fail for their stated reason, solutions get 100, wrong ones lose their case.
+
+A planted mistake is judged on the case that it must lose and on one that it must not, else it might be lost to
+anything. All cases of all mistakes are judged by the full profile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from crashcourse import catalog
+from crashcourse.marking import mark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from crashcourse.catalog import Exercise
+
+EVERY = catalog.exercises()
+MISTAKES = [(exercise, name) for exercise in EVERY for name in exercise.wrong]
+PRIVATE_SEED = 20_261
+
+
+def named(value: object) -> str | None:
+    """How a parameter is called in the name of a test."""
+    return value.slug if isinstance(value, catalog.Exercise) else None
+
+
+@pytest.mark.parametrize("exercise", EVERY, ids=named)
+def test_the_solution_gets_all_points(exercise: Exercise, tmp_path: Path) -> None:
+    """Under the public seed and under a private one."""
+    result = mark(exercise, exercise.folder / "solution" / exercise.file, private_seed=PRIVATE_SEED, out=tmp_path)
+    assert (result.status, result.points) == ("pass", catalog.FULL_MARKS), result.to_json()
+
+
+@pytest.mark.parametrize("exercise", EVERY, ids=named)
+def test_the_starter_fails_for_its_stated_reason(exercise: Exercise, tmp_path: Path) -> None:
+    """Each named case is lost to a violation: what is not begun yet is no failure of the set-up."""
+    cases = frozenset(exercise.starter)
+    result = mark(exercise, exercise.folder / "starter" / exercise.file, cases=cases, out=tmp_path)
+    assert {row.id: row.verdict for row in result.rows} == dict.fromkeys(cases, "violation"), result.to_json()
+
+
+@pytest.mark.parametrize(("exercise", "mistake"), MISTAKES, ids=named)
+def test_a_planted_mistake_loses_its_case(exercise: Exercise, mistake: str, tmp_path: Path) -> None:
+    """Under both seeds together, and it does not get the points of that case."""
+    case = exercise.wrong[mistake]
+    file = exercise.folder / "wrong" / mistake / exercise.file
+    result = mark(exercise, file, cases=frozenset({case}), out=tmp_path)
+    assert (result.status, result.earned(case)) in (("fail", 0), ("incomplete", 0)), result.to_json()
