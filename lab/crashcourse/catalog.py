@@ -27,7 +27,7 @@ LESSONS: dict[int, str] = {
     5: "Rewind and fork",
     6: "Capstone",
 }
-MARK = "".join(("TO", "DO"))
+MARK = "TO" + "DO"
 """What a starter says where something is left to do."""
 KINDS = ("code", "explain")
 HINTS = ("where to look", "which invariant", "nearly the answer")
