@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from longrun.errors import Damaged
 from longrun.files import sync_directory, write_all
 from longrun.messages import canonical, parse_strict
+from longrun.tools import args_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from longrun.protocol import Checkpoint
+    from longrun.protocol import Checkpoint, OpenCall
 
 LEDGER_NAME = "effects.jsonl"
 Outcome = Literal["done", "unknown", "gave_up"]
@@ -65,6 +66,23 @@ class Record:
 
 def _checksum(form: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(form).encode()).hexdigest()
+
+
+def record_of(state: Checkpoint, call: OpenCall, outcome: Outcome, result: str) -> Record:
+    """What is known of the act of ``call``; its number is given where it is appended."""
+    assert call.key is not None, "a read is no act"
+    return Record(
+        n=0,
+        run_id=state.run_id,
+        timeline=state.timeline,
+        writer_epoch=state.writer_epoch,
+        key=call.key,
+        tool=call.name,
+        args_digest=args_digest(call.input),
+        tool_use_id=call.id,
+        outcome=outcome,
+        result=result,
+    )
 
 
 class Acts(Protocol):
