@@ -270,7 +270,7 @@ class Agent:
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
         place = self.place(f"tool{index + 1}")
-        record = self._acts().latest(call.key) if call.key is not None else None
+        record = self.known(call)
         evidence = Evidence(
             nature=tool.nature,
             attempts=begun_before(call),
@@ -280,6 +280,10 @@ class Agent:
             can_look_up=tool.find is not None,
         )
         return self._carry_out(call, tool, evidence, place)
+
+    def known(self, call: OpenCall) -> Record | None:
+        """What the ledger knows last of the act that ``call`` names."""
+        return None if call.key is None else self._acts().latest(call.key)
 
     def _carry_out(self, call: OpenCall, tool: Tool, evidence: Evidence, place: str) -> Block:
         record = evidence.record
