@@ -6,6 +6,7 @@ harness can be without a window in which it must say "unknown".
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
 from longrun.resume import correct as resumed
 from longrun.resume import trusting
 from longrun.subjects import Description, describe, view
-from tests.longrun.test_readme import ROWS
+from tests.longrun.test_readme import PAGE, ROWS
 from tests.quality.effects_agents import DEFECTS, EFFECTS
 from tests.quality.test_planted_resumes import renamed
 
@@ -170,11 +171,16 @@ def test_only_between_mark_and_record_nobody_knows(whole: tuple[Report, list[int
 
 
 def test_less_protocol_leaves_more_to_a_person(whole: tuple[Report, list[int]], tmp_path: Path) -> None:
-    """The whole protocol leaves the fewest states, one without the mark more, one that records at B the most."""
+    """The whole protocol leaves the fewest states, one without the mark more, one that records at B the most.
+
+    The page of longrun tells how many each.
+    """
     no_mark, late = (
         len(left_to_a_person(harness, tmp_path)[1]) for harness in (naive_no_started.HARNESS, naive_record_at_b.HARNESS)
     )
     assert 0 < len(whole[1]) < no_mark < late
+    told = PAGE.partition("### What stays unknown")[2].partition("##")[0]
+    assert [int(number) for number in re.findall(r"\b\d+\b", told)] == [len(whole[1]), no_mark, late]
 
 
 # --- the defects of the published agent ---------------------------------------------------------------
