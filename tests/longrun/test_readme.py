@@ -52,7 +52,7 @@ def test_every_module_is_on_the_map() -> None:
 def _falls_to_a_kill(name: str) -> bool:
     """Whether it is one of those of lesson 4 that the page tells of together."""
     rows = [planted for planted in EFFECTS.values() if planted.module.__name__.endswith(f".{name}")]
-    return not rows or (rows[0].faults == "kill" and not rows[0].kind_hides)
+    return not rows or (rows[0].faults == "kill" and not rows[0].hidden_by_careful)
 
 
 def test_every_naive_module_is_told_of() -> None:

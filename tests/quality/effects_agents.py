@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 class PlantedEffect(Planted):
     """A naive module as in the other lessons.
 
-    ``words`` must stand in the findings of ``kind``; ``beside`` are kinds that the one fault shows too; ``kind_hides``
-    says that the careful model finds nothing at all.
+    ``words`` must stand in the findings of ``kind``; ``beside`` are kinds that the one fault shows too;
+    ``hidden_by_careful`` says that with the careful model nothing is found at all.
     """
 
     twin: Harness = correct.HARNESS
     words: str = ""
     beside: tuple[str, ...] = ()
-    kind_hides: bool = False
+    hidden_by_careful: bool = False
 
 
 TWICE = "done 2 times, expected 1"
@@ -51,9 +51,9 @@ UNKNOWN = "page_oncall summary=Checkout is down ticket=T-101 reported unknown wh
 
 EFFECTS: dict[str, PlantedEffect] = {
     "no ledger": PlantedEffect(naive_no_ledger, "duplicate-effect", ("ledger",), words=TWICE),
-    "id key": PlantedEffect(naive_id_key, "duplicate-effect", ("key",), words=TWICE, kind_hides=True),
-    "time key": PlantedEffect(naive_time_key, "duplicate-effect", ("key",), words=TWICE, kind_hides=True),
-    "no gate": PlantedEffect(naive_no_gate, "duplicate-effect", ("decide",), words=TWICE, kind_hides=True),
+    "id key": PlantedEffect(naive_id_key, "duplicate-effect", ("key",), words=TWICE, hidden_by_careful=True),
+    "time key": PlantedEffect(naive_time_key, "duplicate-effect", ("key",), words=TWICE, hidden_by_careful=True),
+    "no gate": PlantedEffect(naive_no_gate, "duplicate-effect", ("decide",), words=TWICE, hidden_by_careful=True),
     "miss runs": PlantedEffect(naive_miss_runs, "duplicate-effect", ("decide",), words=TWICE),
     "record first": PlantedEffect(
         naive_record_first, "missing-effect", ("act",), words="done 0 times, expected 1", beside=("needless-unknown",)
@@ -86,7 +86,7 @@ EFFECTS: dict[str, PlantedEffect] = {
         ("ledger",),
         faults="damage:empty,damage:nested",
         blind="kill",
-        words="effects.jsonl is damaged (nested), resume took it for good: acked were save",
+        words="resume took it for good: acked were save",
     ),
     "error after success": PlantedEffect(
         naive_error_after_success,

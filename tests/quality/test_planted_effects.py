@@ -42,10 +42,10 @@ TWINS: dict[str, tuple[Harness, Persona, str]] = {
     "trusting": (trusting.HARNESS, "hasty", "kill"),
 }
 """Harness, model and faults of what must be clean."""
-KIND = [
-    pytest.param(fault, marks=[pytest.mark.full] if fault == "time key" else [])  # hidden as "id key" is
+HIDDEN = [
+    pytest.param(fault, marks=[pytest.mark.full] if fault == "time key" else [])  # as "id key" is
     for fault, planted in EFFECTS.items()
-    if planted.kind_hides
+    if planted.hidden_by_careful
 ]
 
 
@@ -100,7 +100,7 @@ def test_the_twins_are_clean(name: str, tmp_path: Path) -> None:
     assert sum(count.judged for count in report.faults) > 30, str(report)
 
 
-@pytest.mark.parametrize("fault", KIND)
+@pytest.mark.parametrize("fault", HIDDEN)
 def test_a_kind_model_hides_what_an_act_is_called_and_whether_it_is_asked_for(fault: str, tmp_path: Path) -> None:
     """With the careful model the same harness passes every kill: whoever looks first needs no gate."""
     subject = describe(EFFECTS[fault].module.HARNESS, name="kindly asked", body_bytes=SHORT_BODY_BYTES)
@@ -173,14 +173,14 @@ def test_only_between_mark_and_record_nobody_knows(whole: tuple[Report, list[int
 def test_less_protocol_leaves_more_to_a_person(whole: tuple[Report, list[int]], tmp_path: Path) -> None:
     """The whole protocol leaves the fewest states, one without the mark more, one that records at B the most.
 
-    The page of longrun tells how many each.
+    The page of longrun tells how many each. Of the last some lie outside the window of the page, and are seen there.
     """
-    no_mark, late = (
-        len(left_to_a_person(harness, tmp_path)[1]) for harness in (naive_no_started.HARNESS, naive_record_at_b.HARNESS)
-    )
-    assert 0 < len(whole[1]) < no_mark < late
+    _, no_mark = left_to_a_person(naive_no_started.HARNESS, tmp_path)
+    report, late = left_to_a_person(naive_record_at_b.HARNESS, tmp_path)
+    assert 0 < len(whole[1]) < len(no_mark) < len(late)
+    assert any(number > moment(report, "effect", "page_oncall") for number in late)
     told = PAGE.partition("### What stays unknown")[2].partition("##")[0]
-    assert [int(number) for number in re.findall(r"\b\d+\b", told)] == [len(whole[1]), no_mark, late]
+    assert [int(number) for number in re.findall(r"\b\d+\b", told)] == [len(whole[1]), len(no_mark), len(late)]
 
 
 # --- the defects of the published agent ---------------------------------------------------------------
