@@ -93,7 +93,7 @@ EFFECTS: dict[str, PlantedEffect] = {
         "duplicate-effect",
         ("act",),
         faults="error:EFBIG",
-        blind="kill",
+        blind="kill,power",
         words=TWICE,
         beside=("diverged", "needless-unknown"),
     ),
