@@ -47,7 +47,7 @@ def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     page.blank()
     if finding.program:
         for line in finding.program:
-            page.line("    ", (page.safe(line), "strong"))
+            page.whole(line, first=("    ",), role="strong")
         page.blank()
     _draw_ops(page, finding)
     _draw_disk(page, finding)
@@ -279,8 +279,8 @@ def _draw_identity(page: Page, finding: Finding) -> None:
     if finding.confirmed:
         page.labelled("confirmed", CONFIRMED.get(finding.confirmed, finding.confirmed))
     if finding.replay:
-        page.labelled("replay", finding.replay, role="command")
+        page.whole(finding.replay, first=("  ", ("replay".ljust(LABEL_WIDTH), "label")), role="command")
     if finding.directory:
-        page.labelled("look", finding.directory)
+        page.whole(finding.directory, first=("  ", ("look".ljust(LABEL_WIDTH), "label")))
     if finding.digest:
         page.labelled("state", f"{finding.fault}, digest {finding.digest}", role="dim")
