@@ -118,7 +118,7 @@ class Walk:
 
     def end(self) -> None:
         """Give the processes back; end them where an error came out of a step, or a run was stored."""
-        if self._sound:
+        if self._sound or self._kept.refused:
             give_back(self._kept)
         else:
             self._kept.host.close()

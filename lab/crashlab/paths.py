@@ -253,7 +253,11 @@ class Path:
         """The values without a crash."""
         way: dict[str, Any] = {"tree": base_tree().to_json(), "effects": [], "acked": [], "expected": None}
         step = {"step": RUN, **self.carry(self.values)}
-        raw = recorded(self.kept.host, traced=traced, recovery={**way, "step": step})
+        try:
+            raw = recorded(self.kept.host, traced=traced, recovery={**way, "step": step})
+        except UsageError:
+            self.kept.refused = True
+            raise
         trace = t.Trace(root=raw.root, base=raw.base, ops=raw.ops, threads=raw.threads)
         reasons, proof = fitness(raw, trace, self.kept.host.description, traced=traced)
         self.controls = [proof]
