@@ -52,6 +52,18 @@ _AGAIN = Explanation(
         "finally; after an error forget the buffer, and open the file anew.",
     ),
 )
+_HALF = Explanation(
+    "The failed append left the beginning of its record in the log, and what is appended next stands behind that.",
+    (
+        "After a failed append cut the log back to where it ended before (truncate), or do so before the next append;",
+        "give each record an end that a reader can check, so that half of one is left out.",
+    ),
+)
+_UNREAD = Explanation(
+    "The recovery could not read what is there, and acted outside as if it had been told that there is nothing to "
+    "go on from.",
+    ("Take only FileNotFoundError for nothing there. Let every other OSError through to the caller.",),
+)
 _IN_PLACE = Explanation(
     "The file was changed in place before all of the new value was there; after the error neither old nor new is.",
     (
@@ -73,7 +85,9 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     """Cause and advice for a violation after an error."""
     problem = judgement.problems[0]
     if state.point.variant == READ:
-        if problem.step == FAILING or problem.kind.endswith("-effect"):
+        if problem.kind.endswith("-effect"):
+            return _UNREAD
+        if problem.step == FAILING:
             return _READ
         return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
     if state.loss is not None:
@@ -82,6 +96,8 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
         return _SILENT
     if problem.kind == "stuck" and problem.step == "first" and any(isinstance(op, t.Call) for op in state.trace.ops):
         return _IN_PLACE  # a load that raises, where nothing was acked
+    if problem.kind in ("lost", "hole", "torn") and _appended_half(state):
+        return _HALF
     if problem.kind == "stuck" or problem.step in ("second", "third"):
         return _AGAIN
     if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:
@@ -89,6 +105,14 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     if state.point.variant == SHORT and _acked_after(state):
         return _SHORT
     return _SWALLOWED if _acked_after(state) else _IN_PLACE
+
+
+def _appended_half(state: ErrorState) -> bool:
+    """Whether an append had written a part of its record when the rest of that was refused."""
+    refused = [op.n for op in state.trace.ops if isinstance(op, t.Refused)]
+    calls = [op for op in state.trace.ops[: refused[-1]] if isinstance(op, t.Call)] if refused else []
+    own = state.trace.ops[calls[-1].n : refused[-1]] if calls else ()
+    return bool(calls) and calls[-1].name == "append" and any(isinstance(op, t.Write) for op in own)
 
 
 def _acked_after(state: ErrorState) -> bool:

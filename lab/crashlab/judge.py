@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
 from crashlab.damage_demands import DamageDemands
-from crashlab.demands import Problem, Reference, told_before, unknowns_of
+from crashlab.demands import WHOLE_BATCH, Problem, Reference, told_before, unknowns_of
 from crashlab.effects import Effects
 from crashlab.kinds import gravity
 from crashlab.tree import File
@@ -214,7 +214,7 @@ class Judge:
             whole_batches = accumulate((len(batch) for batch in batches[whole:]), initial=len(acked))
             if self._reference.atomic and len(found) not in whole_batches:
                 summary = f"{len(found) - len(acked)} of {len(flying)} events of one atomic batch are there"
-                yield Problem(kind="torn", summary=summary, expected=("the batch whole, or none of it",))
+                yield Problem(kind="torn", summary=summary, expected=(WHOLE_BATCH,))
             return
         expected = self._promised(state)
         kind = _log_kind(found, acked, wanted)

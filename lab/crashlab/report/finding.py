@@ -206,7 +206,8 @@ def observed_words(observed: Observed, kind: str) -> str:
                 if observed.value is None and kind in PROGRAMS
                 else f" {shown(observed.value, limit=_VALUE_CHARACTERS)}"
             )
-            return f"{who} returned{value}{error}"
+            joint = error.replace(": then ", "; then ", 1) if error.startswith(": then ") else error
+            return f"{who} returned{value}{joint}"
         case "raised":
             return f"{who} raised {observed.error}"
         case "exit":

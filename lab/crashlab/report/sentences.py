@@ -61,6 +61,7 @@ _FAULTS_NAMED = {"kill": "kills", "power": "power losses", "error": "I/O errors"
 _FAULTS_NAMED |= {"recovery": "crashes of its recovery", "connection": "broken connections"}
 _FAULTS_NAMED |= {"server": "deaths of its server", "race": "second owners"}
 _KINDS_TOLD = 3
+_WHEN = {"race": "With a second owner", "error": "With this error", "damage": "With this damage"}
 
 
 def kind_words(kind: str) -> str:
@@ -116,8 +117,13 @@ def stood_by(report: Report) -> Report:
 
 def finding_sentence(finding: Finding) -> str:
     """What went wrong there, in plain words."""
-    when = "With a second owner" if finding.fault == "race" else "After this crash"
-    return f"{when} {kind_words(finding.kind)}."
+    when = _WHEN.get(finding.fault, "After this crash")
+    if finding.fault == "error" and "/power@" in finding.id:
+        when = "After this error and a power loss"
+    words = kind_words(finding.kind)
+    if finding.kind == "diverged" and finding.contract == "RD":
+        words = "doing the recovery a second time came to something else"
+    return f"{when} {words}."
 
 
 def _faults_named(report: Report) -> str:

@@ -82,7 +82,8 @@ def timeline_of(report: Report, numbers: Collection[int], *, bin_width: float = 
     ops = max([report.trace.ops, *(row.last_op for row in report.matrix)])
     if ops == 0 or not report.matrix:
         return None
-    lanes = [(name, _worst(report.matrix, name)) for name in ("kill", "power", "error", "nested")]
+    told = {each.n for each in report.moments}
+    lanes = [(name, _worst(report.matrix, name, told)) for name in ("kill", "power", "error", "nested")]
     lanes = [(name, verdicts) for name, verdicts in lanes if any(verdict for _, _, verdict in verdicts)]
     flags = tuple(_flags(report.findings, numbers, ops))
     words = [(label, _numbers([each.n for each in report.moments if each.op == op])) for op, label in _LANES]
@@ -130,15 +131,23 @@ def _marks(moments: Sequence[Moment], op: str, ops: int, unit: float) -> Iterabl
 # --- bars ----------------------------------------------------------------------------------------
 
 
-def _worst(matrix: Sequence[MatrixRow], lane: str) -> list[tuple[int, int, str]]:
-    """Per row its first and last op, and the worst verdict of a crash there."""
+def _worst(matrix: Sequence[MatrixRow], lane: str, told: Collection[int]) -> list[tuple[int, int, str]]:
+    """Per row its first and last op, and the worst verdict of a crash there.
+
+    A kill after the last op of a row has a verdict of its own. It is that op's where this is one of the ``told``
+    moments, which write nothing that could be cut.
+    """
     if lane != "kill":
         return [(row.first_op, row.last_op, getattr(row, lane)) for row in matrix]
     found = []
     for position, row in enumerate(matrix):
         # Just before a row is just after the one before it, which has it already.
-        cells = (row.inside, row.after) if position else (row.before, row.inside, row.after)
-        found.append((row.first_op, row.last_op, max(cells, key=RANK.index)))
+        cells = (row.inside,) if position else (row.before, row.inside)
+        if row.first_op < row.last_op and row.last_op in told:
+            found.append((row.first_op, row.last_op - 1, max(cells, key=RANK.index)))
+            found.append((row.last_op, row.last_op, row.after))
+        else:
+            found.append((row.first_op, row.last_op, max(*cells, row.after, key=RANK.index)))
     return found
 
 
