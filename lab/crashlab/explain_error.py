@@ -16,6 +16,7 @@ from crashlab.live.errors import FOR_EVER, ONCE
 
 if TYPE_CHECKING:
     from crashlab.crash.places import Places
+    from crashlab.demands import Problem
     from crashlab.error_points import ErrorState
     from crashlab.judge import Judgement
 
@@ -85,26 +86,28 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     """Cause and advice for a violation after an error."""
     problem = judgement.problems[0]
     if state.point.variant == READ:
-        if problem.kind.endswith("-effect"):
-            return _UNREAD
-        if problem.step == FAILING:
-            return _READ
-        return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
+        return _of_a_read(problem)
     if state.loss is not None:
         return _DROPPED
     if problem.expected == (SAID,):
         return _SILENT
     if problem.kind == "stuck" and problem.step == "first" and any(isinstance(op, t.Call) for op in state.trace.ops):
         return _IN_PLACE  # a load that raises, where nothing was acked
-    if problem.kind in ("lost", "hole", "torn") and _appended_half(state):
-        return _HALF
-    if problem.kind == "stuck" or problem.step in ("second", "third"):
-        return _AGAIN
+    if problem.kind == "stuck" or problem.step in ("second", "third") or _appended_half(state):
+        return _HALF if _appended_half(state) and problem.kind != "stuck" else _AGAIN
     if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:
         return _WENT_ON
     if state.point.variant == SHORT and _acked_after(state):
         return _SHORT
     return _SWALLOWED if _acked_after(state) else _IN_PLACE
+
+
+def _of_a_read(problem: Problem) -> Explanation:
+    if problem.kind.endswith("-effect"):
+        return _UNREAD
+    if problem.step == FAILING:
+        return _READ
+    return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
 
 
 def _appended_half(state: ErrorState) -> bool:

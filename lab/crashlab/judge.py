@@ -274,7 +274,8 @@ def _process_problems(step: Step) -> Iterator[Problem]:
     if step.how == "hang":
         yield Problem(kind="hang", summary=f"recovery ({step.step}) did not end within its time limit", step=step.step)
     if step.left:
-        summary = f"recovery ({step.step}) left {_count(len(step.left), 'process', 'processes')} running: {', '.join(step.left[:3])}"
+        left = _count(len(step.left), "process", "processes")
+        summary = f"recovery ({step.step}) left {left} running: {', '.join(step.left[:3])}"
         yield Problem(kind="left-process", summary=summary, step=step.step)
 
 
@@ -308,10 +309,11 @@ def _log_kind(found: list[str], acked: list[str], wanted: list[str]) -> str:
 
 
 def _log_summary(found: list[str], acked: list[str]) -> str:
+    promised = _count(len(acked), "event was", "events were")
     same = next((i for i, pair in enumerate(zip(found, acked, strict=False)) if pair[0] != pair[1]), None)
     if same is None:
-        return f"{_count(len(acked), 'event was', 'events were')} acked; load() returned {len(found)}"
-    return f"{_count(len(acked), 'event was', 'events were')} acked; load() returned {len(found)}, other than acked from number {same + 1} on"
+        return f"{promised} acked; load() returned {len(found)}"
+    return f"{promised} acked; load() returned {len(found)}, other than acked from number {same + 1} on"
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -57,9 +57,7 @@ def program(
         calls, done = _calls(leg), leg.state.done - (leg.within.start if leg.within is not None else 0)
         saved = list(leg.values[: len(calls)]) if given else [rebuilt(op.value) for op in calls]
         told = [written(each) for each in saved]
-        lines += [
-            (f"{op.name}({shortened(text)})", _fate(leg, op, done)) for op, text in zip(calls, told, strict=True)
-        ]
+        lines += [(f"{op.name}({shortened(text)})", _fate(leg, op, done)) for op, text in zip(calls, told, strict=True)]
         values += told
         if judgement.problems[0].step == "live" and leg is legs[-1]:
             lines[-1] = lines[-1][0], _short(answer.steps[0])
@@ -83,7 +81,7 @@ def _again(values: Sequence[str]) -> str:
 
 
 def typed(form: Any) -> str:
-    """A tagged form as one would type it, cut where it is long.
+    r"""A tagged form as one would type it, cut where it is long.
 
     >>> typed({"a": [None, True], "b": "x" * 4096})
     '{"a": [None, True], "b": "x" * 4096}'

@@ -6,8 +6,7 @@ import ast
 import dataclasses
 import json
 import uuid
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,9 @@ from crashlab.path_story import rebuilt, typed, written
 from crashlab.strategies import json_values
 from crashlab.subject import Crash
 from crashlab.values import encode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_long_text_of_one_letter_is_told_short() -> None:
