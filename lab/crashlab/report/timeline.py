@@ -180,7 +180,7 @@ def _bar(at: float, length: float, verdict: str, verdicts: Sequence[tuple[int, i
 
 
 def _flags(findings: Sequence[Finding], numbers: Collection[int], ops: int) -> Iterable[Flag]:
-    """A flag per finding from left to right, each in the first row in which it overlaps no other."""
+    """A flag per finding from left to right, each in the first row in which it overlaps no other, if there is one."""
     placed = sorted(
         (n, number, findings[number - 1].id)
         for number in sorted(numbers)[:_FLAGS_AT_MOST]
@@ -189,7 +189,9 @@ def _flags(findings: Sequence[Finding], numbers: Collection[int], ops: int) -> I
     ends = [-math.inf] * _FLAG_ROWS
     for n, number, name in placed:
         x = _x(n, ops)
-        row = next((row for row in range(_FLAG_ROWS) if ends[row] + _FLAG_GAP <= x), ends.index(min(ends)))
+        row = next((row for row in range(_FLAG_ROWS) if ends[row] + _FLAG_GAP <= x), None)
+        if row is None:
+            continue  # one on top of another could not be read; the list above has it, and so has the page
         ends[row] = x
         yield Flag(x, row, number, name, n)
 
