@@ -65,7 +65,8 @@ class _Group:
     def takes(self, judgement: Judgement, confirmed: str | None) -> bool:
         """Whether this state is the one to show: what came about for real first, then the smallest."""
         mine, other = self.judgement.state, judgement.state
-        return (confirmed is None, _size(other)) < (self.confirmed is None, _size(mine))
+        here, there = (_size(other), _natural(other.id)), (_size(mine), _natural(mine.id))
+        return (confirmed is None, here) < (self.confirmed is None, there)
 
 
 class Findings:
@@ -168,7 +169,8 @@ class Findings:
         marks = self._marks(state)
         explanation = _explanation(judgement)
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
-        same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
+        others = ((size, _natural(state_id), state_id) for state_id, size in group.sizes.items())
+        same = [state_id for _, _, state_id in sorted(others) if state_id != state.id]
         nested = state.within is not None
         why = why_lost(judgement, marks) if state.fault == "power" else explanation.why
         # Where a run goes another way and nothing was lost, no barrier is missing: the advice is that for a kill.
@@ -192,7 +194,7 @@ class Findings:
             why=why,
             advice=(() if is_kill else _advice(state, problem.kind, advice)) or explanation.advice,
             same_count=len(same),
-            same=tuple(state_id for _, state_id in same[:SAME_IDS]),
+            same=tuple(same[:SAME_IDS]),
             digest=state.digest,
             confirmed=group.confirmed,
             replay=f"crashlab replay {shlex.quote(state.id)}",
@@ -225,6 +227,11 @@ def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, .
         computed = state.recipe is not None and state.within is None
         return (pattern_at(state),) if computed and kind in ABOUT_FILES else ()
     return advice.lines()
+
+
+def _natural(state_id: str) -> list[str | int]:
+    """An id as people sort it, 2 before 10: of equally small cases the same is told, in whatever order they come."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", state_id)]
 
 
 def _size(state: CrashState) -> tuple[int, int]:

@@ -87,18 +87,24 @@ def verdict_sentence(report: Report) -> str:
         if report.accepted:
             failed = sum(each.violation for each in report.faults)
             return (
-                f"After {failed:,} of {count(total, 'crash state')} ({names}) it broke a promise, in "
+                f"After {failed:,} of {count(total, _state_word(report))} ({names}) it broke a promise, in "
                 f"{count(len(report.accepted), 'finding')} that the project has accepted. All others led to what was "
                 "demanded. This holds within the bound below, not beyond it."
             )
-        tried = f"All {count(total, 'crash state')} that were tried ({names})"
+        tried = f"All {count(total, _state_word(report))} that were tried ({names})"
         return f"{tried} led to what was demanded. This holds within the bound below, not beyond it."
     failed = sum(each.violation for each in report.faults)
     kinds = sorted({finding.kind for finding in report.findings}, key=lambda kind: (gravity(kind), kind))
     told = "; ".join(kind_words(kind) for kind in kinds[:_KINDS_TOLD])
     more = "; and more" if len(kinds) > _KINDS_TOLD else ""
-    where = f"After {failed:,} of {count(total, 'crash state')} ({names})" if failed else "After a crash"
+    where = f"After {failed:,} of {count(total, _state_word(report))} ({names})" if failed else "After a crash"
     return f"{where} it broke a promise: {told}{more}."
+
+
+def _state_word(report: Report) -> str:
+    """What was tried: an error, damage or a second owner is no crash."""
+    crashed = any(each.judged and each.fault not in _WHEN for each in report.faults)
+    return "crash state" if crashed or not any(each.judged for each in report.faults) else "state"
 
 
 def stood_by(report: Report) -> Report:
