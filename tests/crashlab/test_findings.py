@@ -16,7 +16,7 @@ from crashlab.crash.profiles import parse_profiles
 from crashlab.crash.states import CrashState
 from crashlab.demands import Problem, Reference
 from crashlab.explain import explain
-from crashlab.findings import Findings, _size, disk_lines, op_lines
+from crashlab.findings import Findings, _natural, _size, disk_lines, op_lines
 from crashlab.judge import Judgement
 from crashlab.matrix import matrix
 from crashlab.observation import Answer, Step
@@ -373,3 +373,12 @@ def test_the_lost_op_is_shown_however_far_back_it_is() -> None:
     assert [line.n for line in lines if line.note == "lost"] == [2]
     assert lines[-1].n == 62
     assert len(lines) < 30
+
+
+def test_of_equally_small_cases_the_same_is_told_in_whatever_order_they_come() -> None:
+    """Several processes answer in no fixed order; and 2 stands before 10."""
+    ids = ["damage@a:bit:10", "damage@a:bit:2", "damage@a:bit:1", "damage@b:bit:0"]
+    wanted = ["damage@a:bit:1", "damage@a:bit:2", "damage@a:bit:10", "damage@b:bit:0"]
+    assert sorted(ids, key=_natural) == wanted
+    for order in (["power@5-3", "power@5-3d0"], ["power@5-3d0", "power@5-3"]):
+        assert found_after(*order)[0].id == "power@5-3"
