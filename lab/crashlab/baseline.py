@@ -28,9 +28,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashlab import context
 from crashlab.errors import LabError, UsageError
+from crashlab.faults import BUILT
 from crashlab.report.model import Acceptance
-from crashlab.toml_file import known_keys, parsed, quoted
+from crashlab.toml_file import known_keys, parsed, quoted, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,8 +141,9 @@ class Baseline:
     def _stale(self, report: Report, met: set[tuple[str, ...]]) -> list[str]:
         asked = {each.fault for each in report.faults}
         return [
-            f"out of date: no finding is {each.kind} by {each.fault} at {each.place or each.at or 'that place'} any "
-            f"more; remove its entry from {os.path.relpath(self.file)}."
+            f"out of date? No finding of this check is {each.kind} by {each.fault} at "
+            f"{each.place or each.at or 'that place'}. If a check as the one that accepted it, with the same faults, "
+            f"profiles and budget, finds none either, remove its entry from {os.path.relpath(self.file)}."
             for each in self.entries
             if each.subject == report.subject.name and each.fault in asked and each.key not in met
         ]
@@ -180,6 +183,8 @@ def _entries(whole: dict[str, Any]) -> tuple[Entry, ...]:
                     ": say why this is accepted" if name == "reason" else ", as crashlab check --accept writes it"
                 )
                 raise UsageError(text)
+        if row["fault"] not in BUILT:  # no check would ever ask for it, so none would tell that nothing meets it
+            wrong(f"{place}.fault", row["fault"], f"one of {', '.join(BUILT)}")
         entries.append(Entry(**row))
     return tuple(entries)
 
@@ -197,7 +202,10 @@ def call_site(finding: Finding) -> str:
     if not told:
         return ""
     file, _, line = (noted or told)[-1].at.rpartition(":")
-    name = next((name for first, last, name in _functions(os.path.abspath(file)) if first <= int(line) <= last), "")
+    name = next(
+        (name for first, last, name in _functions(os.path.abspath(context.placed(file))) if first <= int(line) <= last),
+        "",
+    )
     return f"{file}:{name}" if name else file
 
 
@@ -239,6 +247,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, text: str) -> None:
+    file = Path(os.path.realpath(file))  # where it is a link, what it leads to is shared, and the link stays
     partial = file.with_name(f"~{file.name}-{os.getpid()}")
     try:
         with open(partial, "w", encoding="utf-8") as out:

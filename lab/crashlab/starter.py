@@ -122,14 +122,16 @@ def _path_argument(parameter: str, file: str = "…") -> str:
 
 
 def _named(pairs: Sequence[tuple[Found, Found]]) -> dict[str, tuple[Found, Found]]:
+    """Each pair under a name of its own, which is none that the file imports: it would hide what it is to call."""
+    imported = {each.module.partition(".")[0] for pair in pairs for each in pair} | {"Store", "check"}
     named: dict[str, tuple[Found, Found]] = {}
     for pair in pairs:
         name = pair[0].about if pair[0].about.isidentifier() else pair[0].module.rpartition(".")[2]
-        name = f"{name}_" if keyword.iskeyword(name) or name in ("Store", "check") else name
+        name = f"{name}_store" if keyword.iskeyword(name) or name in imported else name
         number = 1
-        while (f"{name}{number}" if number > 1 else name) in named:
+        while (numbered := f"{name}{number}" if number > 1 else name) in named or numbered in imported:
             number += 1
-        named[f"{name}{number}" if number > 1 else name] = pair
+        named[numbered] = pair
     return named
 
 

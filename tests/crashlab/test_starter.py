@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from typing import TYPE_CHECKING
 
@@ -103,8 +104,26 @@ def test_two_pairs_of_one_name_become_two_subjects(project: Path) -> None:
     (project / "myapp" / "other.py").write_text(STORE)
     (project / "myapp" / "odd.py").write_text(STORE.replace("_checkpoint", "_check"))
     start(project)
-    assert list(read(project / "crashlab.toml").subjects) == ["check_", "checkpoint", "checkpoint2"]
+    assert list(read(project / "crashlab.toml").subjects) == ["check_store", "checkpoint", "checkpoint2"]
     compile((project / TEST_FILE).read_text(), TEST_FILE, "exec")
+
+
+def test_no_name_hides_the_module_that_it_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``save_config`` in config.py, and ``save`` in app.py: the file imports both, and calls them by these names."""
+    names = {"config": "_config", "app": "", "other": "_app2", "more": "_config"}
+    for module, end in names.items():
+        (tmp_path / f"{module}.py").write_text(STORE.replace("_checkpoint", end))
+    (tmp_path / "config_store.py").write_text(STORE.replace("_checkpoint", "_x"))
+    monkeypatch.chdir(tmp_path)
+    start(tmp_path)
+    found = set(read(tmp_path / "crashlab.toml").subjects)
+    assert found == {"app_store", "config_store2", "config_store3", "x", "app2"}
+    written = ast.parse((tmp_path / TEST_FILE).read_text())
+    imported = {alias.name for each in ast.walk(written) if isinstance(each, ast.Import) for alias in each.names}
+    assert imported == {*names, "config_store"}
+    assert not imported & found
+    done = crashlab_command("check", "app_store", "--budget", "brief", "--faults", "kill", "--quiet", cwd=tmp_path)
+    assert done.returncode == exits.VIOLATION, done.stdout + done.stderr
 
 
 def test_a_folder_and_a_file_are_no_pair(project: Path) -> None:
