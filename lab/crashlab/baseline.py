@@ -202,10 +202,8 @@ def call_site(finding: Finding) -> str:
     if not told:
         return ""
     file, _, line = (noted or told)[-1].at.rpartition(":")
-    name = next(
-        (name for first, last, name in _functions(os.path.abspath(context.placed(file))) if first <= int(line) <= last),
-        "",
-    )
+    inside = _functions(os.path.abspath(context.placed(file)))
+    name = next((name for first, last, name in inside if first <= int(line) <= last), "")
     return f"{file}:{name}" if name else file
 
 

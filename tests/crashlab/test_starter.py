@@ -66,7 +66,7 @@ def test_what_it_writes_finds_the_fault_at_once(project: Path) -> None:
 def test_it_lies_with_the_other_tests(project: Path) -> None:
     """And crashlab.toml names it there."""
     (project / "tests").mkdir()
-    start(project)
+    assert f"\n  python -m pytest tests/{TEST_FILE}\n" in start(project), "pytest alone would not find myapp"
     assert read(project / "crashlab.toml").subjects["checkpoint"].path == "tests.test_crashes:checkpoint"
     assert (project / "tests" / TEST_FILE).is_file()
 
@@ -124,6 +124,27 @@ def test_no_name_hides_the_module_that_it_calls(tmp_path: Path, monkeypatch: pyt
     assert not imported & found
     done = crashlab_command("check", "app_store", "--budget", "brief", "--faults", "kill", "--quiet", cwd=tmp_path)
     assert done.returncode == exits.VIOLATION, done.stdout + done.stderr
+
+
+def test_a_large_project_gets_no_more_than_one_can_read(project: Path) -> None:
+    """And is told so; modules that are imported only once the project is installed are told too."""
+    (project / "src").mkdir()
+    for number in range(50):
+        (project / "src" / f"m{number}.py").write_text(STORE)
+    told = start(project)
+    assert "\n  11 more pairs got no test" in told
+    assert "some modules lie in src/ or lib/: install the project first" in told
+    assert len(read(project / "crashlab.toml").subjects) == 40
+
+
+def test_what_must_be_given_by_name_is_left_to_the_reader(project: Path) -> None:
+    """A call without it would raise TypeError."""
+    text = STORE.replace("(state, path)", "(state, path, *, indent)")
+    text = text.replace("load_checkpoint(path)", "load_checkpoint(path, *, strict=True)")
+    (project / "myapp" / "store.py").write_text(text)
+    start(project)
+    assert dict(read(project / "crashlab.toml").subjects) == {}
+    assert "#   myapp/store.py:4: save_checkpoint(state, path, indent=)" in (project / TEST_FILE).read_text()
 
 
 def test_a_folder_and_a_file_are_no_pair(project: Path) -> None:
