@@ -104,12 +104,16 @@ class Baseline:
             raise UsageError(text) from error
         return Baseline(file=file, entries=entries, accept=accept or "")
 
+    def concerns(self, subject: str) -> bool:
+        """Whether findings of ``subject`` are accepted: then none may hide behind another."""
+        return bool(self.accept) or any(each.subject == subject for each in self.entries)
+
     def budget(self, budget: Budget, subject: str) -> Budget:
         """The budget for ``subject``: where findings are accepted, no state may be left out because others failed.
 
         Among those left out could be a graver one, which is not accepted.
         """
-        if self.accept or any(each.subject == subject for each in self.entries):
+        if self.concerns(subject):
             return dataclasses.replace(budget, violations=max(budget.violations, budget.states))
         return budget
 
@@ -201,7 +205,12 @@ def call_site(finding: Finding) -> str:
     noted = [op for op in told if op.note]
     if not told:
         return ""
-    file, _, line = (noted or told)[-1].at.rpartition(":")
+    return site_of((noted or told)[-1].at)
+
+
+def site_of(at: str) -> str:
+    """The call site of a line: ``store.py:save`` of ``store.py:12``; the file alone where no function is found."""
+    file, _, line = at.rpartition(":")
     inside = _functions(os.path.abspath(context.placed(file)))
     name = next((name for first, last, name in inside if first <= int(line) <= last), "")
     return f"{file}:{name}" if name else file
