@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -286,6 +287,31 @@ def test_accepting_on_the_command_line(tmp_path: Path) -> None:
     assert mended.returncode == 0, mended.stdout
     assert mended.stdout.startswith("PASS  naive: ")
     assert "out of date? No finding of this check is " in mended.stdout
+
+
+def test_nobody_else_may_write_between_reading_and_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the entries of another process would go with the old file. The lock is there at both ends."""
+    free: list[bool] = []
+    read, replace = Baseline.read, os.replace
+
+    def locked() -> None:
+        descriptor = os.open(tmp_path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(True)
+        except BlockingIOError:
+            free.append(False)
+        finally:
+            os.close(descriptor)
+
+    file = tmp_path / FILE
+    baseline = Baseline(file=file, accept=REASON)
+    baseline.keep(baseline.applied(report(finding()), whole=True))
+    monkeypatch.setattr(Baseline, "read", lambda path: (locked(), read(path))[1])
+    monkeypatch.setattr(os, "replace", lambda old, new: (locked(), replace(old, new))[1])
+    baseline.keep(baseline.applied(report(finding("torn")), whole=True))
+    locked()
+    assert free == [False, False, True]
 
 
 def test_two_processes_that_accept_at_once_lose_nothing(tmp_path: Path) -> None:

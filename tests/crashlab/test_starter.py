@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crashlab import exits
+from crashlab import exits, starter
 from crashlab.errors import UsageError
 from crashlab.project import read
 from crashlab.starter import TEST_FILE, start
@@ -83,9 +83,26 @@ def test_nothing_is_overwritten(name: str, project: Path) -> None:
 
 
 def test_a_folder_that_is_none_is_misuse(project: Path) -> None:
-    """And one that may not be written leaves nothing half done."""
+    """Nothing is made there."""
     with pytest.raises(UsageError, match="is no folder"):
         start(project / "absent")
+
+
+def test_both_files_are_written_or_none(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test without its subject would fail, and the next try would find it there already."""
+    write = starter._write
+
+    def refused(path: Path, content: str) -> None:
+        if path.name == "crashlab.toml":
+            text = "no room"
+            raise UsageError(text)
+        write(path, content)
+
+    monkeypatch.setattr(starter, "_write", refused)
+    before = sorted(os.listdir(project))
+    with pytest.raises(UsageError, match="no room"):
+        start(project)
+    assert sorted(os.listdir(project)) == before
 
 
 def test_an_empty_project_gets_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
