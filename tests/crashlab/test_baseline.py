@@ -294,7 +294,7 @@ def test_nobody_else_may_write_between_reading_and_writing(tmp_path: Path, monke
     free: list[bool] = []
     read, replace = Baseline.read, os.replace
 
-    def locked() -> None:
+    def look() -> bool:
         descriptor = os.open(tmp_path, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -303,14 +303,15 @@ def test_nobody_else_may_write_between_reading_and_writing(tmp_path: Path, monke
             free.append(False)
         finally:
             os.close(descriptor)
+        return free[-1]
 
     file = tmp_path / FILE
     baseline = Baseline(file=file, accept=REASON)
     baseline.keep(baseline.applied(report(finding()), whole=True))
-    monkeypatch.setattr(Baseline, "read", lambda path: (locked(), read(path))[1])
-    monkeypatch.setattr(os, "replace", lambda old, new: (locked(), replace(old, new))[1])
+    monkeypatch.setattr(Baseline, "read", lambda path: (look(), read(path))[1])
+    monkeypatch.setattr(os, "replace", lambda old, new: (look(), replace(old, new))[1])
     baseline.keep(baseline.applied(report(finding("torn")), whole=True))
-    locked()
+    look()
     assert free == [False, False, True]
 
 
