@@ -65,16 +65,23 @@ class _Group:
     def takes(self, judgement: Judgement, confirmed: str | None) -> bool:
         """Whether this state is the one to show: what came about for real first, then the smallest."""
         mine, other = self.judgement.state, judgement.state
+        # Of two that are equally small the id decides: which of them was judged first is chance.
         here, there = (_size(other), _natural(other.id)), (_size(mine), _natural(mine.id))
         return (confirmed is None, here) < (self.confirmed is None, there)
 
 
 class Findings:
-    """Collects violations as they stream in, and keeps one state whole per distinct fault."""
+    """Collects violations as they stream in, and keeps one state whole per distinct fault.
 
-    def __init__(self, places: Places, losses: Losses | None = None) -> None:
-        self._places, self._losses = places, losses
-        self._groups: dict[tuple[str, str, str], _Group] = {}
+    ``site`` turns the line of an op into its call site. With it power losses of one cause are one finding per call
+    site: where some findings are accepted, another function with the same fault must not hide among their ``same``.
+    """
+
+    def __init__(
+        self, places: Places, losses: Losses | None = None, *, site: Callable[[str], str] | None = None
+    ) -> None:
+        self._places, self._losses, self._site = places, losses, site
+        self._groups: dict[tuple[str, ...], _Group] = {}
 
     def add(self, judgement: Judgement, answer: Answer, *, confirmed: str | None = None) -> None:
         """Take one judged state; anything but a violation is left alone. ``confirmed``: it came about for real."""
@@ -86,14 +93,34 @@ class Findings:
         if group.takes(judgement, confirmed):
             group.judgement, group.answer, group.confirmed = judgement, answer, confirmed
 
-    def _key(self, judgement: Judgement) -> tuple[str, str, str]:
+    def _key(self, judgement: Judgement) -> tuple[str, ...]:
         """What makes two states one finding. What one crash shows already is no finding of a second one."""
         kind, cause = judgement.kind, self._cause(judgement)
         if judgement.state.within is not None:
-            for fault in ("kill", "power"):
-                if (fault, kind, cause) in self._groups:
-                    return fault, kind, cause
-        return judgement.state.fault, kind, cause
+            for known in self._groups:
+                if known[0] in ("kill", "power") and known[1:] == (kind, cause, *known[3:]):
+                    return known
+        return judgement.state.fault, kind, cause, *self._sites(judgement.state)
+
+    def _sites(self, state: CrashState) -> list[str]:
+        """Where the program was at the ops that a power loss took, each call site once; nothing without ``site``."""
+        if self._site is None or state.fault != "power":
+            return []
+        return sorted({self._site(mark.op.at) for mark in self._marks(state).values() if mark.op.at})
+
+    def _together(self) -> None:
+        """A loss at the call sites of a smaller finding, and at more, is another case of that one."""
+        sites = {key: set(self._sites(group.judgement.state)) for key, group in self._groups.items()}
+        smallest_first = sorted(
+            sites, key=lambda key: (len(sites[key]), _size(state := self._groups[key].judgement.state), state.id)
+        )
+        kept: list[tuple[str, ...]] = []
+        for key in smallest_first:
+            same = next((each for each in kept if each[:3] == key[:3] and sites[each] <= sites[key]), None)
+            if same is None:
+                kept.append(key)
+            else:
+                self._groups[same].sizes.update(self._groups.pop(key).sizes)
 
     def earliest(self) -> list[Judgement]:
         """Per kind of violation after a power loss, the one at the earliest moment."""
@@ -149,6 +176,8 @@ class Findings:
             group.profiles = self._possible(group.judgement.state)
             if judge is not None:
                 self._shrink(group, judge)
+        if self._site is not None:
+            self._together()
         ordered = sorted(
             self._groups.values(), key=lambda each: (gravity(each.judgement.kind), _size(each.judgement.state))
         )
