@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longrun import booking, v1
+from longrun.effects.acting import act, close
 from longrun.lease import Lease
 from longrun.ledger import open_ledger
 from longrun.model import require_complete
 from longrun.resume.reconcile import decide, reopen
+from longrun.tools import act_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from longrun.lease import Owner
     from longrun.ledger import Acts
     from longrun.loop import Agent
-    from longrun.protocol import Checkpoint
+    from longrun.messages import Block
+    from longrun.protocol import Checkpoint, OpenCall
     from longrun.resume.reconcile import Decision, Evidence
+    from longrun.tools import Tool
 
 SAVE_POINTS = frozenset({"R", "A", "S", "B", "E"})
 
@@ -45,6 +49,9 @@ class Harness:
     * ``decide(evidence)`` is the row of the table for one open call.
     * ``accept(response)`` raises IncompleteResponse unless the answer is whole.
     * ``book(checkpoint, gain, point)`` raises the counters for an answer.
+    * ``key(run_id, tool, call)`` is the name of the act that a call names; None for a read.
+    * ``act(agent, call, tool, place)`` does an act, with what is saved before and after it, and answers the call.
+    * ``close(agent, results)`` saves the answers to all open calls.
     * ``ledger(directory, checkpoint)`` opens the record of acts; a new one for None.
     * ``lease(directory)`` is held for the length of the run.
     """
@@ -58,5 +65,8 @@ class Harness:
     decide: Callable[[Evidence], Decision] = decide
     accept: Callable[[dict[str, Any]], dict[str, Any]] = require_complete
     book: Callable[[Checkpoint, booking.Gain, str], Checkpoint] = booking.book
+    key: Callable[[str, Tool, Block], str | None] = act_key
+    act: Callable[[Agent, OpenCall, Tool, str], Block] = act
+    close: Callable[[Agent, list[Block]], None] = close
     ledger: Callable[[Path, Checkpoint | None], Acts] = open_ledger
     lease: Callable[[Path], Owner] = Lease.take

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from longrun import files, v1
 from longrun.booking import NO_GAIN, Gain
 from longrun.errors import Damaged, HistoryExists, InvalidInput
-from longrun.ledger import LEDGER_NAME, Record
+from longrun.ledger import LEDGER_NAME, record_of
 from longrun.messages import sendable, text_of, tool_result, tool_uses, user
 from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
 from longrun.resume.reconcile import Decision, Evidence, begun_before
-from longrun.tools import DEFINITIONS, TOOLS, act_key, args_digest
+from longrun.tools import DEFINITIONS, TOOLS, args_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from longrun.harness import Harness
     from longrun.lease import Owner
-    from longrun.ledger import Acts, Outcome
+    from longrun.ledger import Acts, Outcome, Record
     from longrun.messages import Block
     from longrun.model import Model
     from longrun.tools import Tool
@@ -222,7 +222,7 @@ class Agent:
 
     def _open_call(self, call: Block, run_id: str) -> OpenCall:
         tool = self.tools.get(call["name"])
-        key = act_key(run_id, tool, call["input"]) if tool else None
+        key = self.harness.key(run_id, tool, call) if tool else None
         read = key is None  # a read is marked as begun in the save that names it: it needs none of its own
         return OpenCall(
             id=call["id"], name=call["name"], input=call["input"], key=key, attempts=int(read), started=read
@@ -243,7 +243,10 @@ class Agent:
     # --- answering calls -----------------------------------------------------------------------
 
     def _answer_calls(self) -> None:
-        results = [self.answer(index) for index in range(len(self.state.pending_tool_use))]
+        self.harness.close(self, [self.answer(index) for index in range(len(self.state.pending_tool_use))])
+
+    def close(self, results: list[Block]) -> None:
+        """Save (B) that ``results`` answer all open calls."""
         self.save(self.place("B"), self._booked(self.answered(results), "B"))
         self._gain = NO_GAIN
 
@@ -267,7 +270,7 @@ class Agent:
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
         place = self.place(f"tool{index + 1}")
-        record = self._acts().latest(call.key) if call.key is not None else None
+        record = self.known(call)
         evidence = Evidence(
             nature=tool.nature,
             attempts=begun_before(call),
@@ -277,6 +280,10 @@ class Agent:
             can_look_up=tool.find is not None,
         )
         return self._carry_out(call, tool, evidence, place)
+
+    def known(self, call: OpenCall) -> Record | None:
+        """What the ledger knows last of the act that ``call`` names."""
+        return None if call.key is None else self._acts().latest(call.key)
 
     def _carry_out(self, call: OpenCall, tool: Tool, evidence: Evidence, place: str) -> Block:
         record = evidence.record
@@ -295,11 +302,11 @@ class Agent:
                 self._append(replace(record, outcome="done", result=found), f"{place}.ledger")
                 return self._carry_out(call, tool, replace(evidence, record=self._acts().latest(record.key)), place)
             case Decision.RECORD_UNKNOWN:
-                return self._recorded(call, "unknown", UNKNOWN_TEXT, place)
+                return self.record(call, "unknown", UNKNOWN_TEXT, place)
             case Decision.GIVE_UP:
                 if call.key is None or record is not None:
                     return tool_result(call.id, GAVE_UP_TEXT, is_error=True)
-                return self._recorded(call, "gave_up", GAVE_UP_TEXT, place)
+                return self.record(call, "gave_up", GAVE_UP_TEXT, place)
             case Decision.BLOCKED:
                 return tool_result(call.id, BLOCKED_TEXT, is_error=True)
             case _:
@@ -308,33 +315,27 @@ class Agent:
     def _run(self, call: OpenCall, tool: Tool, place: str) -> Block:
         if call.key is None:
             return tool_result(call.id, tool.run(self.world, call.input, ""))
+        return self.harness.act(self, call, tool, place)
+
+    def mark(self, call: OpenCall, place: str) -> None:
+        """Save (S) that ``call`` is begun, once more or for the first time."""
         begun = replace(call, started=True, attempts=call.attempts + 1)
         calls = tuple(begun if each.id == call.id else each for each in self.state.pending_tool_use)
         self.save(f"{place}.S", replace(self.state, pending_tool_use=calls))
+
+    def do(self, call: OpenCall, tool: Tool) -> str:
+        """Do it to the world, while the lease is held, and return the text of its result."""
         self._lease.require(self._epoch)
-        result = tool.run(self.world, call.input, call.key)
-        return self._recorded(call, "done", result, place)
+        return tool.run(self.world, call.input, call.key or "")
+
+    def record(self, call: OpenCall, outcome: Outcome, result: str, place: str) -> Block:
+        """Append what is known of the act to the ledger, and make it the answer to ``call``."""
+        self._append(record_of(self.state, call, outcome, result), f"{place}.ledger")
+        return tool_result(call.id, result, is_error=outcome != "done")
 
     def _look_up(self, record: Record, act_input: dict[str, Any]) -> str | None:
         find = self.tools[record.tool].find
         return None if find is None else find(self.world, act_input)
-
-    def _recorded(self, call: OpenCall, outcome: Outcome, result: str, place: str) -> Block:
-        assert call.key is not None
-        record = Record(
-            n=0,
-            run_id=self.state.run_id,
-            timeline=self.state.timeline,
-            writer_epoch=self.state.writer_epoch,
-            key=call.key,
-            tool=call.name,
-            args_digest=args_digest(call.input),
-            tool_use_id=call.id,
-            outcome=outcome,
-            result=result,
-        )
-        self._append(record, f"{place}.ledger")
-        return tool_result(call.id, result, is_error=outcome != "done")
 
     def _append(self, record: Record, place: str) -> None:
         number = len(self._acts().records) + 1

@@ -1,7 +1,8 @@
 """The scripted model: what it says next is a pure function of the transcript, a persona and a seed.
 
 So a process that resumes gets its next turn, and no queue of answers can hide a lost one. Both
-personas follow the same triage; they differ only after an outcome that nobody knows:
+personas follow the same triage, and both try again what they are told has failed. They differ only after
+an outcome that nobody knows:
 
 * ``careful`` looks the reply up before it sends again, and never pages a second time;
 * ``hasty`` names the act again at once. A kind model hides a broken harness; this one does not.
@@ -24,6 +25,7 @@ Persona = Literal["careful", "hasty"]
 PERSONAS: tuple[Persona, ...] = ("careful", "hasty")
 
 _UNKNOWN = "outcome unknown"  # the words by which a model understands that a call may or may not have been done
+_FAILED = "failed"  # and that by which it understands that it was not done, so that it may be done now
 
 NOTES_HEADING = "Notes from before:"
 """Below it, in the user's first words, stand acts that need not be done again, one a line."""
@@ -59,6 +61,10 @@ class _Answered:
     @property
     def unknown(self) -> bool:
         return self.is_error and _UNKNOWN in self.text
+
+    @property
+    def failed(self) -> bool:
+        return self.is_error and self.text.startswith(_FAILED)
 
 
 @dataclass(slots=True)
@@ -182,7 +188,7 @@ def _next_call(reading: _Reading, act: Named, persona: Persona) -> Named | None:
     """The act itself, a look-up before it, or None where nothing more is to do."""
     ticket = act.input["ticket"]
     last = reading.last(act.name, ticket)
-    if last is None:
+    if last is None or last[1].failed:
         return act
     at, call = last
     if not call.unknown:

@@ -18,7 +18,7 @@ from longrun.errors import ApiError, IncompleteResponse, InvalidTranscript
 from longrun.fake_api import FakeApi, usage_of
 from longrun.inbox import BODY_BYTES, DEFAULT_SEED, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
-from longrun.loop import Agent
+from longrun.loop import UNKNOWN_TEXT, Agent
 from longrun.messages import canonical, check_messages, normalised
 from longrun.world import World
 
@@ -110,7 +110,8 @@ class Description:
             )
         records = self._kept(lab)
         # After an honest unknown the model had to take another way to the same world.
-        if all(record.outcome != "unknown" for record in records):
+        told = UNKNOWN_TEXT in canonical(end["transcript"])
+        if not told and all(record.outcome != "unknown" for record in records):
             _demand(view(end)["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
 
     def _kept(self, lab: Lab) -> list[Record]:
