@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longrun import booking, v1
+from longrun.caps import Caps
 from longrun.effects.acting import act, close
 from longrun.lease import Lease
 from longrun.ledger import open_ledger
@@ -53,6 +54,7 @@ class Harness:
     * ``act(agent, call, tool, place)`` does an act, with what is saved before and after it, and answers the call.
     * ``close(agent, results)`` saves the answers to all open calls.
     * ``ledger(directory, checkpoint)`` opens the record of acts; a new one for None.
+    * ``cap(checkpoint, opened)`` is the end of a run that must not ask again, None where it may.
     * ``lease(directory)`` is held for the length of the run.
     """
 
@@ -69,4 +71,5 @@ class Harness:
     act: Callable[[Agent, OpenCall, Tool, str], Block] = act
     close: Callable[[Agent, list[Block]], None] = close
     ledger: Callable[[Path, Checkpoint | None], Acts] = open_ledger
+    cap: Callable[[Checkpoint, Checkpoint | None], dict[str, str] | None] = Caps()  # noqa: RUF009 - it is frozen
     lease: Callable[[Path], Owner] = Lease.take

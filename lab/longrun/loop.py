@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from longrun import files, v1
 from longrun.booking import NO_GAIN, Gain
-from longrun.errors import Damaged, HistoryExists, InvalidInput
+from longrun.errors import Damaged, HistoryExists, InvalidInput, OutcomeUnknown
 from longrun.ledger import LEDGER_NAME, record_of
 from longrun.messages import sendable, text_of, tool_result, tool_uses, user
 from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
+from longrun.questions import asked, gone_on
 from longrun.resume.reconcile import Decision, Evidence, begun_before
 from longrun.tools import DEFINITIONS, TOOLS, args_digest
 
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from longrun.ledger import Acts, Outcome, Record
     from longrun.messages import Block
     from longrun.model import Model
+    from longrun.questions import Question
     from longrun.tools import Tool
     from longrun.world import World
 
 TASK = "Triage the inbox: label every ticket, act where it is needed, and write the report."
 MODEL_NAME = "claude-fake-1"
 MAX_TOKENS = 4096
-TURN_LIMIT = 50
 LEDGER_NAMES = (LEDGER_NAME, v1.EFFECTS_NAME)
 
 UNKNOWN_TEXT = "outcome unknown: the process died while this was being done, so it may or may not have happened"
@@ -57,7 +58,7 @@ class Agent:
     ``told(place, value)`` is called right after each save and each ledger record is durable: the
     place is a save point's name such as ``turn5.tool2.S``, the value the number of the save
     (``{"seq": 9}``) or of the record (``{"ledger": 4}``). ``opened`` is the checkpoint with which it went on,
-    ``state`` the one that it is at. After ``turn_limit`` answers over all processes the run is stopped.
+    ``state`` the one that it is at.
     """
 
     directory: Path
@@ -67,7 +68,6 @@ class Agent:
     told: Callable[[str, dict[str, int]], None] = _nobody
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     model_name: str = MODEL_NAME
-    turn_limit: int = TURN_LIMIT
     opened: Checkpoint | None = field(default=None, init=False)
     state: Checkpoint = field(init=False)
     _ledger: Acts | None = field(default=None, init=False)
@@ -89,7 +89,11 @@ class Agent:
 
     def unknown(self) -> list[tuple[str, dict[str, Any]]]:
         """Tool and input of every act whose outcome nobody knows: what a person must decide."""
-        return [(record.tool, self._input_of(record)) for record in self._acts().unknown()]
+        return [(each.tool, each.input) for each in self.questions()]
+
+    def questions(self) -> list[Question]:
+        """The acts whose outcome nobody knows, by name: what a person is asked."""
+        return asked(self.state, self._acts())
 
     # --- opening -------------------------------------------------------------------------------
 
@@ -117,8 +121,8 @@ class Agent:
             while not self.state.finished:
                 if self.state.pending_tool_use:
                     self._answer_calls()
-                elif self.state.turns >= self.turn_limit:
-                    self._stop("turn_limit", f"stopped after {self.state.turns} turns")
+                elif (end := self.harness.cap(self.state, self.opened)) is not None:
+                    self._stop(**end)
                 else:
                     self._ask()
             return self.state
@@ -140,7 +144,8 @@ class Agent:
         self._ledger = self.harness.ledger(self.directory, saved)
         files.remove_temporary(self.directory)
         files.sync_directory(self.directory)  # the name that was read may be in the page cache only
-        self.state, self._epoch = saved, saved.writer_epoch
+        self._epoch = saved.writer_epoch
+        self.state = saved = gone_on(saved, self._ledger)
         if not saved.finished:
             self.save("R", replace(self.harness.reopen(saved), writer_epoch=saved.writer_epoch + 1))
             self.harness.reconcile(self)
@@ -315,7 +320,10 @@ class Agent:
     def _run(self, call: OpenCall, tool: Tool, place: str) -> Block:
         if call.key is None:
             return tool_result(call.id, tool.run(self.world, call.input, ""))
-        return self.harness.act(self, call, tool, place)
+        try:
+            return self.harness.act(self, call, tool, place)
+        except OutcomeUnknown:
+            return self.record(call, "unknown", UNKNOWN_TEXT, place)
 
     def mark(self, call: OpenCall, place: str) -> None:
         """Save (S) that ``call`` is begun, once more or for the first time."""

@@ -30,6 +30,8 @@ _FAILED = "failed"  # and that by which it understands that it was not done, so 
 NOTES_HEADING = "Notes from before:"
 """Below it, in the user's first words, stand acts that need not be done again, one a line."""
 _NOTE = re.compile(r"^- (\w+) (\S*): (.*)$", re.MULTILINE)
+_LOOKED = re.compile(r"^- (\w+) (\S*): it (did not )?happen", re.MULTILINE)
+"""What a person has found out of an act whose outcome nobody knew."""
 
 _REFUND = re.compile(r"give (\d+) yen back")
 _THANKS = ("Thank you for writing.", "Thanks for telling us.", "We are sorry for the trouble.")
@@ -129,6 +131,10 @@ def _read(messages: Sequence[Message]) -> _Reading:
         if message["role"] == "assistant":
             open_calls = {block["id"]: block for block in tool_uses(message)}
             continue
+        for name, ticket, word in _LOOKED.findall(text_of(message)):
+            reading.answered = [each for each in reading.answered if (each.name, each.input.get("ticket")) != (name, ticket)]
+            if not word:  # it happened; of one that did not, nothing is known any more
+                reading.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
         for block in blocks(message):
             if block["type"] == "tool_result":
                 call = open_calls[block["tool_use_id"]]

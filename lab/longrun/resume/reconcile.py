@@ -9,6 +9,7 @@ comes here::
     ledger gave_up               -           give up          give up
     three attempts, no result    give up     give up          record unknown
     ledger unknown               -           run, same key    look up; no look-up: blocked
+    ledger absent                -           -                as not recorded
     started, no record           run         run, same key    record unknown
     not started                  run         run              run
 
