@@ -7,23 +7,26 @@ answer, S before each act, B when all calls are answered, E at the end.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longrun import booking, v1
+from longrun import booking, files, v1
 from longrun.lease import Lease
-from longrun.ledger import open_ledger
+from longrun.ledger import LEDGER_NAME, open_ledger
 from longrun.model import require_complete
+from longrun.protocol import CHECKPOINT_NAME
 from longrun.resume.reconcile import decide, reopen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from longrun.lease import Owner
     from longrun.ledger import Acts
     from longrun.loop import Agent
-    from longrun.protocol import Checkpoint
+    from longrun.protocol import Checkpoint, OpenCall
     from longrun.resume.reconcile import Decision, Evidence
 
 SAVE_POINTS = frozenset({"R", "A", "S", "B", "E"})
@@ -31,6 +34,16 @@ SAVE_POINTS = frozenset({"R", "A", "S", "B", "E"})
 
 def _leave_to_the_loop(_agent: Agent) -> None:
     """Calls that are open at an opening are answered as all others are."""
+
+
+def _history(directory: Path) -> list[str]:
+    """The files by which a directory holds a run already."""
+    return [name for name in (CHECKPOINT_NAME, LEDGER_NAME, v1.EFFECTS_NAME) if (directory / name).exists()]
+
+
+def _alone(_acts: Acts, _call: OpenCall) -> AbstractContextManager[bool]:
+    """The run has one timeline, so nobody else can do, or have begun, an act of it."""
+    return nullcontext(False)  # noqa: FBT003 - the answer: begun by nobody else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +60,9 @@ class Harness:
     * ``book(checkpoint, gain, point)`` raises the counters for an answer.
     * ``ledger(directory, checkpoint)`` opens the record of acts; a new one for None.
     * ``lease(directory)`` is held for the length of the run.
+    * ``history(directory)`` names what a plain start would write over.
+    * ``clear(directory)`` removes what killed processes left, once the lease is held.
+    * ``claim(acts, call)`` is held around one call; True where another timeline has begun the same act.
     """
 
     save: Callable[[Path, Checkpoint], None]
@@ -60,3 +76,6 @@ class Harness:
     book: Callable[[Checkpoint, booking.Gain, str], Checkpoint] = booking.book
     ledger: Callable[[Path, Checkpoint | None], Acts] = open_ledger
     lease: Callable[[Path], Owner] = Lease.take
+    history: Callable[[Path], list[str]] = _history
+    clear: Callable[[Path], None] = files.remove_temporary
+    claim: Callable[[Acts, OpenCall], AbstractContextManager[bool]] = _alone

@@ -18,7 +18,7 @@ from longrun.booking import NO_GAIN, Gain
 from longrun.errors import Damaged, HistoryExists, InvalidInput
 from longrun.ledger import LEDGER_NAME, Record
 from longrun.messages import sendable, text_of, tool_result, tool_uses, user
-from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
+from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
 from longrun.resume.reconcile import Decision, Evidence, begun_before
 from longrun.tools import DEFINITIONS, TOOLS, act_key, args_digest
 
@@ -102,8 +102,7 @@ class Agent:
             return self._go_on(self.harness.load(self.directory) if resume else None, task)
 
     def _require_empty(self) -> None:
-        held = [name for name in (CHECKPOINT_NAME, *LEDGER_NAMES) if (self.directory / name).exists()]
-        if held:
+        if held := self.harness.history(self.directory):
             text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
             raise HistoryExists(text)
 
@@ -131,14 +130,14 @@ class Agent:
         for path in (self.directory / name for name in LEDGER_NAMES):
             if path.exists():
                 raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
-        files.remove_temporary(self.directory)
+        self.harness.clear(self.directory)
         run_id = f"run-{os.urandom(8).hex()}"
         self.state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
         self.save("R")
 
     def _reopen(self, saved: Checkpoint) -> None:
         self._ledger = self.harness.ledger(self.directory, saved)
-        files.remove_temporary(self.directory)
+        self.harness.clear(self.directory)
         files.sync_directory(self.directory)  # the name that was read may be in the page cache only
         self.state, self._epoch = saved, saved.writer_epoch
         if not saved.finished:
@@ -236,9 +235,9 @@ class Agent:
                 self._append(replace(record, outcome="done", result=found), "settled")
 
     def _input_of(self, record: Record) -> dict[str, Any]:
-        """The input of a recorded act, from the transcript; empty where its message is no longer there."""
-        calls = (call for message in self.state.messages for call in tool_uses(message))
-        return next((call["input"] for call in calls if call["id"] == record.tool_use_id), {})
+        """The input of a recorded act, from the transcript; empty where no message names it, or not in those words."""
+        calls = (call for message in self.state.messages for call in tool_uses(message) if call["name"] == record.tool)
+        return next((call["input"] for call in calls if args_digest(call["input"]) == record.args_digest), {})
 
     # --- answering calls -----------------------------------------------------------------------
 
@@ -266,17 +265,17 @@ class Agent:
             tool.check(self.world, call.input)
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
-        place = self.place(f"tool{index + 1}")
-        record = self._acts().latest(call.key) if call.key is not None else None
-        evidence = Evidence(
-            nature=tool.nature,
-            attempts=begun_before(call),
-            started=call.started,
-            record=record,
-            same_input=record is None or record.args_digest == args_digest(call.input),
-            can_look_up=tool.find is not None,
-        )
-        return self._carry_out(call, tool, evidence, place)
+        with self.harness.claim(self._acts(), call) as begun_elsewhere:
+            record = self._acts().latest(call.key) if call.key is not None else None
+            evidence = Evidence(
+                nature=tool.nature,
+                attempts=begun_before(call),
+                started=call.started or begun_elsewhere,
+                record=record,
+                same_input=record is None or record.args_digest == args_digest(call.input),
+                can_look_up=tool.find is not None,
+            )
+            return self._carry_out(call, tool, evidence, self.place(f"tool{index + 1}"))
 
     def _carry_out(self, call: OpenCall, tool: Tool, evidence: Evidence, place: str) -> Block:
         record = evidence.record
@@ -289,7 +288,10 @@ class Agent:
             case Decision.LOOK_UP:
                 assert record is not None
                 # What may have been done is what was recorded: the model may have found other words since.
-                found = self._look_up(record, call.input if evidence.same_input else self._input_of(record))
+                act_input = call.input if evidence.same_input else self._input_of(record)
+                if not act_input:  # it was named in a line that a rewind left: nobody here knows what to look for
+                    return tool_result(call.id, BLOCKED_TEXT, is_error=True)
+                found = self._look_up(record, act_input)
                 if found is None:
                     return self._run(call, tool, place)
                 self._append(replace(record, outcome="done", result=found), f"{place}.ledger")
@@ -337,7 +339,6 @@ class Agent:
         return tool_result(call.id, result, is_error=outcome != "done")
 
     def _append(self, record: Record, place: str) -> None:
-        number = len(self._acts().records) + 1
-        self._acts().append(replace(record, n=number))
+        self._acts().append(replace(record, n=len(self._acts().records) + 1))
         if self._acts().durable:
-            self.told(place, {"ledger": number})
+            self.told(place, {"ledger": len(self._acts().records)})

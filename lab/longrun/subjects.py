@@ -65,7 +65,7 @@ class Description:
             lab.save_point(place)
             lab.ack(value)
 
-        api = FakeApi(self.persona, self.seed, knobs=self.knobs if resume else {}, asked=lambda: _tally(lab))
+        api = FakeApi(self.persona, self.seed, knobs=self.knobs if resume else {}, asked=lambda: tally(lab))
         agent = Agent(lab.dir, self.harness, api, World(lab, self.inbox), told)
         try:
             last, before = _to_the_end(agent, resume=resume)
@@ -81,7 +81,7 @@ class Description:
             "unknown": [name for name, _ in unknown],
             "refusals": api.refusals,
             "requests_not_counted": max(0, len(lab.records(REQUEST)) - last.requests_started),
-            "tokens_not_counted": max(0, _paid(last.messages) - last.tokens_used),
+            "tokens_not_counted": max(0, paid(last.messages) - last.tokens_used),
             "turns_not_counted": sum(message["role"] == "assistant" for message in last.messages) - last.turns,
             "requests_after_end": len(api.exchanges) if before and before.finished else 0,
         }
@@ -97,21 +97,21 @@ class Description:
             text = f"the saved transcript is refused: {error}"
             raise Violation(text, kind="invalid-transcript") from error
         wanted = "waiting" if end["unknown"] else "done"
-        _demand(end["status"] == wanted, f"status is {end['status']}, expected {wanted}")
-        _demand(not end["requests_not_counted"], "the server counts more requests than the checkpoint")
-        _demand(not end["tokens_not_counted"], "the answers in the transcript cost more than the checkpoint says")
-        _demand(not end["turns_not_counted"], "turns is not the number of assistant messages")
-        _demand(not end["requests_after_end"], "a finished run asked the model again")
+        demand(end["status"] == wanted, f"status is {end['status']}, expected {wanted}")
+        demand(not end["requests_not_counted"], "the server counts more requests than the checkpoint")
+        demand(not end["tokens_not_counted"], "the answers in the transcript cost more than the checkpoint says")
+        demand(not end["turns_not_counted"], "turns is not the number of assistant messages")
+        demand(not end["requests_after_end"], "a finished run asked the model again")
         expected = lab.expected
         for fact in STANDING_FACTS:
-            _demand(
+            demand(
                 end["world"][fact] == expected["world"][fact],
                 f"{fact}: {end['world'][fact]!r:.80}, uncrashed {expected['world'][fact]!r:.80}",
             )
         records = self._kept(lab)
         # After an honest unknown the model had to take another way to the same world.
         if all(record.outcome != "unknown" for record in records):
-            _demand(view(end)["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
+            demand(view(end)["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
 
     def _kept(self, lab: Lab) -> list[Record]:
         """The ledger, once it is sure that nothing that was acked is missing from the files."""
@@ -129,7 +129,8 @@ class Description:
         return records
 
 
-def _tally(lab: Lab) -> None:
+def tally(lab: Lab) -> None:
+    """Note one request at the server: its own record, over all processes."""
     lab.effect(REQUEST, key="requests")
 
 
@@ -142,7 +143,7 @@ def _to_the_end(agent: Agent, *, resume: bool) -> tuple[Checkpoint, Checkpoint |
     return agent.resume(), found
 
 
-def _paid(messages: Sequence[Message]) -> int:
+def paid(messages: Sequence[Message]) -> int:
     """What the answers in a transcript have cost, in tokens, by the server's own reckoning."""
     said = (at for at, message in enumerate(messages) if message["role"] == "assistant")
     return sum(sum(usage_of(messages[:at], messages[at]["content"]).values()) for at in said)
@@ -153,7 +154,8 @@ def view(end: End) -> End:
     return {**end, "transcript": hashlib.sha256(canonical(end["transcript"]).encode()).hexdigest()}
 
 
-def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand that"
+def demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand that"
+    """Raise Violation with this text unless it is kept."""
     if not kept:
         raise Violation(text)
 
