@@ -17,11 +17,11 @@ from longrun import files, v1
 from longrun.booking import NO_GAIN, Gain
 from longrun.errors import Damaged, HistoryExists, InvalidInput, OutcomeUnknown
 from longrun.ledger import LEDGER_NAME, record_of
-from longrun.messages import sendable, text_of, tool_result, tool_uses, user
-from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
-from longrun.questions import asked, gone_on
-from longrun.resume.reconcile import Decision, Evidence, begun_before
-from longrun.tools import DEFINITIONS, TOOLS, args_digest
+from longrun.messages import sendable, text_of, tool_result, user
+from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
+from longrun.questions import asked, gone_on, input_of
+from longrun.resume.reconcile import Decision, evidence_of
+from longrun.tools import DEFINITIONS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from longrun.messages import Block
     from longrun.model import Model
     from longrun.questions import Question
+    from longrun.resume.reconcile import Evidence
     from longrun.tools import Tool
     from longrun.world import World
 
@@ -106,8 +107,7 @@ class Agent:
             return self._go_on(self.harness.load(self.directory) if resume else None, task)
 
     def _require_empty(self) -> None:
-        held = [name for name in (CHECKPOINT_NAME, *LEDGER_NAMES) if (self.directory / name).exists()]
-        if held:
+        if held := self.harness.history(self.directory):
             text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
             raise HistoryExists(text)
 
@@ -135,14 +135,14 @@ class Agent:
         for path in (self.directory / name for name in LEDGER_NAMES):
             if path.exists():
                 raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
-        files.remove_temporary(self.directory)
+        self.harness.clear(self.directory)
         run_id = f"run-{os.urandom(8).hex()}"
         self.state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
         self.save("R")
 
     def _reopen(self, saved: Checkpoint) -> None:
         self._ledger = self.harness.ledger(self.directory, saved)
-        files.remove_temporary(self.directory)
+        self.harness.clear(self.directory)
         files.sync_directory(self.directory)  # the name that was read may be in the page cache only
         self._epoch = saved.writer_epoch
         self.state = saved = gone_on(saved, self._ledger)
@@ -236,14 +236,9 @@ class Agent:
     def _settle(self) -> None:
         """At the end: acts that were unknown, but that the world can tell of, are recorded as done."""
         for record in self._acts().unknown():
-            found = self._look_up(record, self._input_of(record))
+            found = self._look_up(record, input_of(self.state, record))
             if found is not None:
                 self._append(replace(record, outcome="done", result=found), "settled")
-
-    def _input_of(self, record: Record) -> dict[str, Any]:
-        """The input of a recorded act, from the transcript; empty where its message is no longer there."""
-        calls = (call for message in self.state.messages for call in tool_uses(message))
-        return next((call["input"] for call in calls if call["id"] == record.tool_use_id), {})
 
     # --- answering calls -----------------------------------------------------------------------
 
@@ -274,17 +269,9 @@ class Agent:
             tool.check(self.world, call.input)
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
-        place = self.place(f"tool{index + 1}")
-        record = self.known(call)
-        evidence = Evidence(
-            nature=tool.nature,
-            attempts=begun_before(call),
-            started=call.started,
-            record=record,
-            same_input=record is None or record.args_digest == args_digest(call.input),
-            can_look_up=tool.find is not None,
-        )
-        return self._carry_out(call, tool, evidence, place)
+        with self.harness.claim(self._acts(), call) as begun_elsewhere:
+            evidence = evidence_of(call, tool, self.known(call), begun_elsewhere=begun_elsewhere)
+            return self._carry_out(call, tool, evidence, self.place(f"tool{index + 1}"))
 
     def known(self, call: OpenCall) -> Record | None:
         """What the ledger knows last of the act that ``call`` names."""
@@ -301,7 +288,10 @@ class Agent:
             case Decision.LOOK_UP:
                 assert record is not None
                 # What may have been done is what was recorded: the model may have found other words since.
-                found = self._look_up(record, call.input if evidence.same_input else self._input_of(record))
+                act_input = call.input if evidence.same_input else input_of(self.state, record)
+                if not act_input:  # it was named in a line that a rewind left: nobody here knows what to look for
+                    return tool_result(call.id, BLOCKED_TEXT, is_error=True)
+                found = self._look_up(record, act_input)
                 if found is None:
                     return self._run(call, tool, place)
                 self._append(replace(record, outcome="done", result=found), f"{place}.ledger")
@@ -346,7 +336,6 @@ class Agent:
         return None if find is None else find(self.world, act_input)
 
     def _append(self, record: Record, place: str) -> None:
-        number = len(self._acts().records) + 1
-        self._acts().append(replace(record, n=number))
+        self._acts().append(replace(record, n=len(self._acts().records) + 1))
         if self._acts().durable:
-            self.told(place, {"ledger": number})
+            self.told(place, {"ledger": len(self._acts().records)})

@@ -95,6 +95,12 @@ class _Reading:
     answered: list[_Answered] = field(default_factory=list)
     tickets: dict[str, _Ticket] = field(default_factory=dict)
 
+    def learn(self, name: str, ticket: str, *, happened: bool) -> None:
+        """A person has looked. Of an act that did not happen nothing is left: it may be named again."""
+        self.answered = [each for each in self.answered if (each.name, each.input.get("ticket")) != (name, ticket)]
+        if happened:
+            self.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
+
     def last(self, name: str, ticket: str = "") -> tuple[int, _Answered] | None:
         for at in range(len(self.answered) - 1, -1, -1):
             call = self.answered[at]
@@ -132,9 +138,7 @@ def _read(messages: Sequence[Message]) -> _Reading:
             open_calls = {block["id"]: block for block in tool_uses(message)}
             continue
         for name, ticket, word in _LOOKED.findall(text_of(message)):
-            reading.answered = [each for each in reading.answered if (each.name, each.input.get("ticket")) != (name, ticket)]
-            if not word:  # it happened; of one that did not, nothing is known any more
-                reading.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
+            reading.learn(name, ticket, happened=not word)
         for block in blocks(message):
             if block["type"] == "tool_result":
                 call = open_calls[block["tool_use_id"]]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from longrun.errors import UsageError
 from longrun.messages import tool_uses, user
+from longrun.tools import args_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,8 +52,13 @@ def act_of(record: Record) -> str:
 
 def asked(state: Checkpoint, acts: Acts) -> list[Question]:
     """The open questions, oldest first: from the records, and the transcript for their words."""
-    inputs = {call["id"]: call["input"] for message in state.messages for call in tool_uses(message)}
-    return [Question(act_of(each), each.tool, inputs.get(each.tool_use_id, {})) for each in acts.unknown()]
+    return [Question(act_of(each), each.tool, input_of(state, each)) for each in acts.unknown()]
+
+
+def input_of(state: Checkpoint, record: Record) -> dict[str, Any]:
+    """The input of a recorded act, from the transcript; empty where no message names it, or not in those words."""
+    calls = (call for message in state.messages for call in tool_uses(message) if call["name"] == record.tool)
+    return next((call["input"] for call in calls if args_digest(call["input"]) == record.args_digest), {})
 
 
 def open_questions(directory: Path, harness: Harness) -> list[Question]:
@@ -102,10 +108,11 @@ def gone_on(saved: Checkpoint, acts: Acts) -> Checkpoint:
     """A checkpoint that waited, once all is answered: running, with the answers as the user's words. Else as it is."""
     if saved.status != "waiting" or acts.unknown():
         return saved
-    lines = [f"- {record.tool} {act_of(record).partition('/')[0]}: {WORDS[record.outcome]}" for record in _answers(saved, acts)]
-    return replace(saved, status="running", messages=(*saved.messages, user("\n".join([HEADING, *lines]))))
+    answers = acts.records[saved.ledger_seen :]  # nothing else is recorded while a run waits
+    said = "\n".join([HEADING, *map(_told, answers)])
+    return replace(saved, status="running", messages=(*saved.messages, user(said)))
 
 
-def _answers(saved: Checkpoint, acts: Acts) -> list[Record]:
-    """All that was recorded after a run began to wait is answers."""
-    return [record for record in acts.records[saved.ledger_seen :] if record.outcome in WORDS]
+def _told(record: Record) -> str:
+    ticket, _, _ = act_of(record).partition("/")
+    return f"- {record.tool} {ticket}: {WORDS[record.outcome]}"

@@ -70,7 +70,7 @@ class Description:
             lab.save_point(place)
             lab.ack(value)
 
-        api = FakeApi(self.persona, self.seed, knobs=knobs, asked=lambda: _tally(lab))
+        api = FakeApi(self.persona, self.seed, knobs=knobs, asked=lambda: tally(lab))
         return Agent(lab.dir, self.harness, api, World(lab, self.inbox), told, tools=self.tools or TOOLS), api
 
     def _work(self, lab: Lab, *, resume: bool) -> End:
@@ -93,7 +93,7 @@ class Description:
             "unknown": [name for name, _ in unknown],
             "refusals": api.refusals,
             "requests_not_counted": max(0, len(lab.records(REQUEST)) - last.requests_started),
-            "tokens_not_counted": max(0, _paid(last.messages) - last.tokens_used),
+            "tokens_not_counted": max(0, paid(last.messages) - last.tokens_used),
             "turns_not_counted": sum(message["role"] == "assistant" for message in last.messages) - last.turns,
             "requests_after_end": len(api.exchanges) if finished else 0,
         }
@@ -150,7 +150,8 @@ def check_world(lab: Lab, end: End) -> None:
         demand(found == expected, f"{fact}: {found!r:.80}, uncrashed {expected!r:.80}")
 
 
-def _tally(lab: Lab) -> None:
+def tally(lab: Lab) -> None:
+    """Note one request at the server: its own record, over all processes."""
     lab.effect(REQUEST, key="requests")
 
 
@@ -163,7 +164,7 @@ def _to_the_end(agent: Agent, *, resume: bool) -> tuple[Checkpoint, Checkpoint |
     return agent.resume(), found
 
 
-def _paid(messages: Sequence[Message]) -> int:
+def paid(messages: Sequence[Message]) -> int:
     """What the answers in a transcript have cost, in tokens, by the server's own reckoning."""
     said = (at for at, message in enumerate(messages) if message["role"] == "assistant")
     return sum(sum(usage_of(messages[:at], messages[at]["content"]).values()) for at in said)

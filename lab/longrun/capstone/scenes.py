@@ -198,7 +198,9 @@ class Capped:
         expected = lab.expected
         demand(end["status"] == "stopped", f"status is {end['status']}, expected stopped")
         demand(end["reason"] == expected["reason"], f"stopped by {end['reason']}, expected {expected['reason']}")
-        demand(end["turns"] <= expected["turns"], f"the cap is evaded: {end['turns']} turns, {expected['turns']} uncrashed")
+        demand(
+            end["turns"] <= expected["turns"], f"the cap is evaded: {end['turns']} turns, {expected['turns']} uncrashed"
+        )
         most = expected["requests"] + end["processes"] - 1
         demand(end["requests"] <= most, f"the cap is evaded: {end['requests']} requests, at most {most} are right")
 

@@ -1,0 +1,247 @@
+"""An agent that rewinds and forks as a subject of crashlab: run, back to turn 4, run, fork there too, run the fork.
+
+Run and recovery are one program: each step finds what has been done of it and goes on, so that a kill may fall
+anywhere, also while a rewind or a fork is being made. That each effect is done once the lab counts by itself. The check
+adds what only this program can know; it reads the folders of points by what the files say, whatever their names are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crashlab.errors import Violation
+from crashlab.subject import Subject
+from longrun.errors import ApiError, Damaged, InvalidTranscript, UnsupportedVersion
+from longrun.fake_api import FakeApi
+from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
+from longrun.ledger import LEDGER_NAME, read_records
+from longrun.loop import TASK, Agent
+from longrun.messages import canonical, check_messages, normalised, user
+from longrun.protocol import Checkpoint, decode, encode
+from longrun.rewind import points, timelines
+from longrun.rewind.timelines import Goal
+from longrun.subjects import REQUEST, STANDING_FACTS, demand, paid, tally
+from longrun.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from crashlab.lab import Lab
+    from longrun.harness import Harness
+    from longrun.inbox import Ticket
+    from longrun.personas import Persona
+
+End = dict[str, Any]
+BACK_TO = Goal(turn=4)
+FORK_NAME = "other"
+LINES = ("main", FORK_NAME)
+_NEVER_FALL = ("tokens_used", "requests_started", "requests_saved", "writer_epoch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """A harness that keeps points, and how it goes back. A naive module exchanges one piece."""
+
+    harness: Harness
+    rewind: Callable[[Harness, Path, Goal], Checkpoint] = timelines.rewind
+    fork: Callable[[Harness, Path, str, Goal], Path] = timelines.fork
+
+
+@dataclass(frozen=True)
+class Description:
+    """The workload. ``first_seq`` is the number of the very first point, for numbers that grow a digit."""
+
+    ways: Ways
+    persona: Persona
+    seed: int
+    inbox: tuple[Ticket, ...]
+    first_seq: int = 1
+
+    def work(self, lab: Lab) -> End:
+        """From whatever lies in the directory, and from nothing, to the end."""
+        api = FakeApi(self.persona, self.seed, asked=lambda: tally(lab))
+        try:
+            return self._steps(lab, api)
+        except ApiError:
+            return {"status": "refused by the server", "refusals": api.refusals, "lines": {}}
+
+    def _steps(self, lab: Lab, api: FakeApi) -> End:
+        ways, again = self.ways, 0
+        if self.first_seq > 1 and ways.harness.load(lab.dir) is None:
+            self._begin(lab)
+        if all(point.timeline == "main" for point in points_in(lab.dir)):
+            again += self._to_the_end(lab, api, lab.dir)
+            _told(lab, "rewind", ways.rewind(ways.harness, lab.dir, BACK_TO))
+        again += self._to_the_end(lab, api, lab.dir)
+        place = timelines.place_of(lab.dir, FORK_NAME)
+        if not points_in(place):
+            ways.fork(ways.harness, lab.dir, FORK_NAME, BACK_TO)
+            _told(lab, "fork", points_in(place)[0])
+        again += self._to_the_end(lab, api, place)
+        return self._end(lab, api, again)
+
+    def _begin(self, lab: Lab) -> None:
+        harness = self.ways.harness
+        first = Checkpoint(
+            run_id="run-preset", task=TASK, messages=(user(TASK),), requests_started=1, seq=self.first_seq
+        )
+        with harness.lease(lab.dir):
+            harness.clear(lab.dir)
+            harness.save(lab.dir, first)
+        _told(lab, "preset", first)
+
+    def _to_the_end(self, lab: Lab, api: FakeApi, directory: Path) -> int:
+        """Resume one line; how many requests it made although it was finished."""
+
+        def told(place: str, value: dict[str, int]) -> None:
+            if "seq" in value:
+                _told(lab, place, agent.state)
+            else:
+                lab.save_point(place)
+                lab.ack(value)
+
+        agent = Agent(directory, self.ways.harness, api, World(lab, self.inbox), told)
+        before = len(api.exchanges)
+        agent.resume()
+        for name, details in agent.unknown():
+            lab.unknown(name, **details)
+        return len(api.exchanges) - before if agent.opened and agent.opened.finished else 0
+
+    def _end(self, lab: Lab, api: FakeApi, again: int) -> End:
+        harness, place = self.ways.harness, timelines.place_of(lab.dir, FORK_NAME)
+        heads = {line: harness.load(where) for line, where in zip(LINES, (lab.dir, place), strict=True)}
+        main, other = heads.values()
+        assert main is not None
+        assert other is not None
+        counted = main.requests_started + other.requests_started - points_in(place)[0].requests_started
+        return {
+            "status": {line: head.status for line, head in heads.items() if head},
+            "timelines": [main.timeline.partition("@")[0] + "@" * ("@" in main.timeline), other.timeline],
+            "world": World(lab, self.inbox).view(),
+            "lines": {line: normalised(head.messages) for line, head in heads.items() if head},
+            "refusals": api.refusals,
+            "requests_not_counted": max(0, len(lab.records(REQUEST)) - counted),
+            "requests_after_end": again,
+        }
+
+    def check(self, lab: Lab, end: End) -> None:
+        """Raise Violation unless the end is right; effects are counted by the lab itself."""
+        if end["refusals"]:
+            text = f"the server answered 400: {end['refusals'][0]}"
+            raise Violation(text, kind="invalid-transcript")
+        for messages in end["lines"].values():
+            _require_sound(messages)
+        _require_kept(lab)
+        for directory in (lab.dir, timelines.place_of(lab.dir, FORK_NAME)):
+            _require_counters(points_in(directory))
+        demand(end["timelines"] == ["main@", FORK_NAME], f"the heads are of the timelines {end['timelines']}")
+        demand(not end["requests_not_counted"], "the server counts more requests than the points")
+        demand(not end["requests_after_end"], "a finished line asked the model again")
+        records = _records(lab)
+        unknown = {record.key: record.outcome for record in records}
+        wanted = "waiting" if "unknown" in unknown.values() else "done"
+        demand(end["status"][FORK_NAME] == wanted, f"the fork is {end['status'][FORK_NAME]}, expected {wanted}")
+        demand(end["status"]["main"] in (wanted, "waiting"), f"the run is {end['status']['main']}, expected {wanted}")
+        expected = lab.expected
+        for fact in STANDING_FACTS:
+            found, right = end["world"][fact], expected["world"][fact]
+            demand(found == right, f"{fact}: {found!r:.80}, uncrashed {right!r:.80}")
+        # After an honest unknown the model had to take another way to the same world.
+        if all(record.outcome != "unknown" for record in records):
+            demand(view(end)["lines"] == expected["lines"], "a transcript differs from the uncrashed one")
+
+
+def _told(lab: Lab, place: str, point: Checkpoint) -> None:
+    lab.save_point(place)
+    lab.ack({"seq": point.seq, "timeline": point.timeline, "point": hashlib.sha256(encode(point)).hexdigest()})
+
+
+def points_in(directory: Path) -> list[Checkpoint]:
+    """All whole points of a directory, by their numbers, whatever the files are called."""
+    return sorted(_read(directory)[0].values(), key=lambda point: point.seq)
+
+
+def _read(directory: Path) -> tuple[dict[str, Checkpoint], int]:
+    """The whole points by the digest of their bytes, and how many files are none."""
+    whole, broken = {}, 0
+    folder = directory / points.POINTS_NAME
+    for path in sorted(folder.glob("*.json")):
+        data = path.read_bytes()
+        try:
+            point = decode(data, path)
+        except (Damaged, UnsupportedVersion):
+            broken += 1
+        else:
+            whole[hashlib.sha256(data).hexdigest()] = point
+    return whole, broken
+
+
+def _require_sound(messages: list[dict[str, Any]]) -> None:
+    try:
+        check_messages(messages, may_end_with_assistant=True)
+    except InvalidTranscript as error:
+        text = f"the saved transcript is refused: {error}"
+        raise Violation(text, kind="invalid-transcript") from error
+
+
+def _require_kept(lab: Lab) -> None:
+    """Every point that was acked is there, byte for byte; one that was damaged at rest is no longer to be had."""
+    whole: set[str] = set()
+    broken = 0
+    for directory in (lab.dir, timelines.place_of(lab.dir, FORK_NAME)):
+        found, bad = _read(directory)
+        whole |= found.keys()
+        broken += bad
+    lost = [ack for ack in lab.acked if "point" in ack and ack["point"] not in whole]
+    if len(lost) > broken:
+        text = f"{len(lost)} acked points are not there as they were, the first is {lost[0]['seq']}"
+        raise Violation(text, kind="lost")
+    promised = max((ack["ledger"] for ack in lab.acked if "ledger" in ack), default=0)
+    if len(_records(lab)) < promised:
+        text = f"acked was record {promised}, the ledger has {len(_records(lab))}"
+        raise Violation(text, kind="lost")
+
+
+def _records(lab: Lab) -> list[Any]:
+    path = lab.dir / LEDGER_NAME
+    return read_records(path, path.read_bytes() if path.exists() else b"", seen=0)[0]
+
+
+def _require_counters(line: Sequence[Checkpoint]) -> None:
+    """No counter of a directory ever falls, and each answer is paid for once more than all before it."""
+    by_seq = {point.seq: point for point in line}
+    for point in line:
+        before = by_seq.get(point.seq - 1)
+        if before is None:
+            continue
+        for name in _NEVER_FALL:
+            was, now = getattr(before, name), getattr(point, name)
+            demand(now >= was, f"{name} fell from {was} to {now} at point {point.seq}")
+        parent = by_seq.get(point.parent or 0, before)
+        if len(point.messages) > len(parent.messages):
+            cost = paid(point.messages) - paid(parent.messages)
+            demand(point.tokens_used >= before.tokens_used + cost, f"point {point.seq} does not count what it cost")
+
+
+def view(end: End) -> End:
+    """What counts in an end: the same, with the digests of its transcripts, which are long, in their place."""
+    lines = {line: hashlib.sha256(canonical(text).encode()).hexdigest() for line, text in end["lines"].items()}
+    return {**end, "lines": lines}
+
+
+def describe(  # noqa: PLR0913 - all but one by keyword
+    ways: Ways,
+    *,
+    name: str,
+    persona: Persona = "careful",
+    seed: int = DEFAULT_SEED,
+    body_bytes: int = SHORT_BODY_BYTES,
+    first_seq: int = 1,
+) -> Subject:
+    """The subject that runs, rewinds and forks with ``ways`` on the inbox of ``seed``, its letters so long."""
+    inbox = make_inbox(seed, body_bytes=body_bytes)
+    description = Description(ways, persona, seed, inbox, first_seq)
+    return Subject(description.work, check=description.check, view=view, name=name)
