@@ -88,7 +88,7 @@ def answer(directory: Path, harness: Harness, act: str, said: Answer) -> Record:
             if act not in known:
                 text = f"{directory} does not ask about {act!r} ({', '.join(known) or 'nothing is asked'})"
                 raise UsageError(text)
-            record = replace(known[act], n=len(acts.records) + 1, outcome=said, result=f"a person says: {WORDS[said]}")
+            record = replace(known[act], n=len(acts.records) + 1, outcome=said, result=_result(said))
             lease.require(saved.writer_epoch)
             acts.append(record)
         finally:
@@ -108,9 +108,13 @@ def gone_on(saved: Checkpoint, acts: Acts) -> Checkpoint:
     """A checkpoint that waited, once all is answered: running, with the answers as the user's words. Else as it is."""
     if saved.status != "waiting" or acts.unknown():
         return saved
-    answers = acts.records[saved.ledger_seen :]  # nothing else is recorded while a run waits
+    answers = [record for record in acts.records[saved.ledger_seen :] if record.result == _result(record.outcome)]
     said = "\n".join([HEADING, *map(_told, answers)])
     return replace(saved, status="running", messages=(*saved.messages, user(said)))
+
+
+def _result(said: str) -> str:
+    return f"a person says: {WORDS.get(said, said)}"
 
 
 def _told(record: Record) -> str:

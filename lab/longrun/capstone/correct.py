@@ -48,8 +48,10 @@ TURNS, TOKENS = 5, 2_000
 subject = describe(HARNESS, name="capstone/correct")
 subject_hasty = describe(HARNESS, name="capstone/correct, hasty model", persona="hasty")
 subject_fresh = scenes.started_again(HARNESS, name="capstone/correct, started again")
-subject_waiting = scenes.asking(HARNESS, name="capstone/correct, a question")
-subject_waiting_hasty = scenes.asking(HARNESS, name="capstone/correct, a question, hasty model", persona="hasty")
+subject_waiting = scenes.asking(HARNESS, desk=HARNESS, name="capstone/correct, a question")
+subject_waiting_hasty = scenes.asking(
+    HARNESS, desk=HARNESS, name="capstone/correct, a question, hasty model", persona="hasty"
+)
 subject_turns = scenes.capped(replace(HARNESS, cap=Caps(turns=TURNS)), name="capstone/correct, a cap on turns")
 subject_tokens = scenes.capped(replace(HARNESS, cap=Caps(tokens=TOKENS)), name="capstone/correct, a cap on tokens")
 subject_poison = scenes.poisoned(HARNESS, name="capstone/correct, a poisonous call")

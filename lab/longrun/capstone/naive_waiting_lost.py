@@ -31,4 +31,4 @@ class Forgetful(Ledger):
 
 HARNESS = replace(correct.HARNESS, ledger=Forgetful.of_run)
 
-subject = scenes.asking(HARNESS, name="capstone/naive_waiting_lost")
+subject = scenes.asking(HARNESS, desk=correct.HARNESS, name="capstone/naive_waiting_lost")

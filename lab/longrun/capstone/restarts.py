@@ -15,7 +15,7 @@ import signal
 import socket
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from longrun.errors import LongrunError
 
@@ -35,7 +35,7 @@ class FarLab:
     """The lab as a child has it: every word goes to the parent, and is done when its answer comes."""
 
     dir: Path
-    _line: IO[bytes]
+    _line: BinaryIO
 
     def effect(self, name: str, *, key: str | None = None, **detail: Any) -> str:
         """As :meth:`crashlab.Lab.effect`."""
@@ -88,7 +88,7 @@ def _one_child(lab: Lab, work: Callable[[Any], Any]) -> tuple[dict[str, Any], in
     child = os.fork()
     if child == 0:
         ours.close()
-        _be_the_child(FarLab(lab.dir, theirs.makefile("rwb")), work)
+        _be_the_child(FarLab(lab.dir, cast("BinaryIO", theirs.makefile("rwb"))), work)
     theirs.close()
     said: dict[str, Any] = {}
     try:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from longrun.world import World
 
 PAGER = "page_oncall"
-POISONED_TURN = 5
+POISONED_TURN = 7
+"""The last one: by then all is done, and what is left to lose is the end."""
 MOST_DEATHS = 2 * ATTEMPT_LIMIT
 """After so many dead processes a run is taken never to end: twice what a harness with a limit needs."""
 
@@ -59,7 +60,7 @@ def _found_finished(agent: Agent) -> Checkpoint | None:
 
 @dataclass(frozen=True)
 class StartedAgain:
-    """After a crash the operator starts the run plainly, as on the first day. Only where that is refused it is resumed."""
+    """After a crash the run is started plainly, as on the first day, and resumed only where that is refused."""
 
     inner: Description
 
@@ -87,10 +88,12 @@ def started_again(harness: Harness, *, name: str, persona: Persona = "careful") 
 class Asking:
     """The pager loses the first call, and its answer. The run comes to a question; a person looks, and answers.
 
-    A person is there in each process, and tells the truth: so nothing is unknown at any end.
+    A person is there in each process, and tells the truth: so nothing is unknown at any end. ``desk`` is the harness
+    of the program that takes the answers.
     """
 
     inner: Description
+    desk: Harness
 
     def run(self, lab: Lab) -> End:
         """From an empty directory to the question, and past its answer to the end."""
@@ -106,7 +109,7 @@ class Asking:
         finished = _found_finished(agent)
         while last.status == "waiting" and (asked := agent.questions()):
             for question in asked:
-                said = questions.answer(lab.dir, inner.harness, question.act, _truth(lab, question))
+                said = questions.answer(lab.dir, self.desk, question.act, _truth(lab, question))
                 lab.ack({"ledger": said.n})
             last = agent.resume()
         return inner.end_of(lab, agent, api, finished, last)
@@ -144,9 +147,9 @@ def _losing_once(tool: Tool) -> Tool:
     return replace(tool, run=run)
 
 
-def asking(harness: Harness, *, name: str, persona: Persona = "careful") -> Subject:
-    """The agent with a pager that loses a call, and a person who answers."""
-    scene = Asking(_inner(harness, persona))
+def asking(harness: Harness, *, desk: Harness, name: str, persona: Persona = "careful") -> Subject:
+    """The agent with a pager that loses a call, and a person who answers at a ``desk`` of their own."""
+    scene = Asking(_inner(harness, persona), desk)
     return Subject(scene.run, scene.resume, check=scene.check, view=view, name=name)
 
 
@@ -193,16 +196,14 @@ class Capped:
         }
 
     def check(self, lab: Lab, end: End) -> None:
-        """Raise Violation unless it was stopped by its cap, with no more turns, and one more request a crash at most."""
+        """Raise Violation unless its cap has stopped it, with no more turns, and one more request a crash at most."""
         self.inner.check_account(lab, end)
         expected = lab.expected
         demand(end["status"] == "stopped", f"status is {end['status']}, expected stopped")
         demand(end["reason"] == expected["reason"], f"stopped by {end['reason']}, expected {expected['reason']}")
-        demand(
-            end["turns"] <= expected["turns"], f"the cap is evaded: {end['turns']} turns, {expected['turns']} uncrashed"
-        )
-        most = expected["requests"] + end["processes"] - 1
-        demand(end["requests"] <= most, f"the cap is evaded: {end['requests']} requests, at most {most} are right")
+        most = {"turns": expected["turns"], "requests": expected["requests"] + end["processes"] - 1}
+        for what, count in most.items():
+            demand(end[what] <= count, f"the cap is evaded: {end[what]} {what}, at most {count} are right")
 
 
 def capped(harness: Harness, *, name: str, persona: Persona = "careful") -> Subject:
