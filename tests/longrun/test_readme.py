@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.quality.naive_agents import PLANTED
+from tests.quality import capstone_agents, naive_agents
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "lab/longrun"
 PAGE = (HERE / "README.md").read_text()
 ROWS = [[cell.strip() for cell in row.split("|")[1:-1]] for row in re.findall(r"^\| \d+ \|.*\|$", PAGE, re.MULTILINE)]
+PLANTED: dict[str, naive_agents.Planted | capstone_agents.Planted] = {**naive_agents.PLANTED, **capstone_agents.PLANTED}
 TESTS = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
 
 

@@ -1,6 +1,6 @@
 """The one fault: a cap goes by the turns of this process, so it begins anew after each crash.
 
-One crash gives a run twice its turns at most; a loop of crashes never comes to the cap.
+One crash gives a run up to twice its turns, so one is enough to see it; a loop of crashes never comes to the cap.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one fault: at the end the old files are cleared away before the end is saved, so that it stands in a clean place.
 
-Killed in between, nothing is left: no checkpoint, no ledger. The next process takes that for the first day, and does
-everything again.
+Killed in between, nothing is left: no point, no ledger. The next process takes that for the first day, and does
+everything again. Killed while some of it is still there, the next one finds a run that has lost a part, and refuses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from longrun.capstone import correct
 from longrun.files import write_new
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.ledger import LEDGER_NAME
-from longrun.protocol import CHECKPOINT_NAME
+from longrun.rewind import points
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Save; the end into a cleared directory, with the ledger written anew."""
     if checkpoint.finished:
         ledger = (directory / LEDGER_NAME).read_bytes()
-        for name in (CHECKPOINT_NAME, LEDGER_NAME):
-            (directory / name).unlink()
+        (directory / LEDGER_NAME).unlink()
+        for seq in points.numbers(directory):
+            points.path_of(directory, seq).unlink()
         write_new(str(directory / LEDGER_NAME), ledger, sync=True)
     correct.HARNESS.save(directory, checkpoint)
 

@@ -1,7 +1,7 @@
 """The one fault: nobody counts how often a call was begun, so one that kills its process is made again for ever.
 
-One crash never shows it, and no end does: the process dies of the call itself, and the next one begins with it. The
-run costs a process each time and never ends.
+No kill of ours has to come in between: the process dies of the call itself, and the next one begins with it. The run
+costs a process each time and never ends, and what was still to be done is never done.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The one fault: nobody holds the directory, so a second process goes on while the first one still works.
 
-Both find the same open calls and carry them out. No crash shows it: it takes two owners.
+Both find the same open calls and go to carry them out. No crash shows it: it takes two owners. Measured: the points
+refuse a number that is taken, and an act is asked for under the lock of the ledger, so the two hinder each other and
+write where they own nothing; where a run is kept in one file, each act is done twice.
 """
 
 from __future__ import annotations

@@ -8,13 +8,17 @@ forgotten.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from longrun.capstone import correct, scenes
-from longrun.ledger import Ledger, Record
+from longrun.rewind.shared_ledger import SharedLedger
+
+if TYPE_CHECKING:
+    from longrun.ledger import Record
 
 
 @dataclass(eq=False)
-class Forgetful(Ledger):
+class Forgetful(SharedLedger):
     """The ledger, which tells of those unknown acts only that this process recorded."""
 
     met: list[str] = field(default_factory=list)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from longrun.capstone import correct, scenes
 from longrun.ledger import LEDGER_NAME
-from longrun.protocol import CHECKPOINT_NAME
+from longrun.rewind import points
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 def history(directory: Path) -> list[str]:
     """Nothing, since it is cleared away."""
-    for name in (CHECKPOINT_NAME, LEDGER_NAME):
-        (directory / name).unlink(missing_ok=True)
+    (directory / LEDGER_NAME).unlink(missing_ok=True)
+    for seq in points.numbers(directory):
+        points.path_of(directory, seq).unlink()
     return []
 
 
