@@ -1,7 +1,7 @@
 """The naive agents of lesson 6: what each must be found by, where, and what makes it the correct one.
 
-``state`` is one crash state of the fault that shows it, "" where only a sweep finds the gravest; ``kinds`` are all kinds that its sweep finds, gravest first.
-``scene`` builds the subject of its twin, so that it meets what the naive one met.
+``state`` is one crash state of the fault that shows it, "" where only a sweep finds the gravest; ``kinds`` are all
+kinds that its sweep finds, gravest first. ``twin_subject`` is the correct agent, which meets what the naive one met.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Asking:
 
     def run(self, lab: Lab) -> End:
         """From an empty directory to the question, and past its answer to the end."""
-        return self._work(replace(self.inner, tools={**TOOLS, PAGER: _losing_once(TOOLS[PAGER])}), lab, resume=False)
+        return self._work(replace(self.inner, tools={**TOOLS, PAGER: losing_once(TOOLS[PAGER])}), lab, resume=False)
 
     def resume(self, lab: Lab) -> End:
         """From whatever is stored to the end. The pager is well by now."""
@@ -133,7 +133,7 @@ def _truth(lab: Lab, question: Question) -> questions.Answer:
     return "done" if happened else "absent"
 
 
-def _losing_once(tool: Tool) -> Tool:
+def losing_once(tool: Tool) -> Tool:
     """The tool, its first call lost on the way: nothing is done, and nothing is heard of it."""
     lost: list[dict[str, Any]] = []
 
