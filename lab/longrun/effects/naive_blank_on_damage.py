@@ -1,7 +1,8 @@
 """The one fault: a ledger that cannot be read is taken for an empty one, so that a broken file stops nobody.
 
-What it knew is gone, and that it is gone as well. All acts of the run may be done once more, and the file that could
-have told a person is removed.
+What it knew is gone, and that it is gone is gone as well: the broken file is removed, and the run comes to its end
+as if all were well (accepted damage: records that were acked are missing). Damaged right after the page, it costs
+the page's result: it rang, the ledger said so, and now a person is asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one fault: where the record of an act cannot be written, the model is told that the act has failed.
 
 It was done. What has failed is to write it down, and the model does what anyone does with a failure: it tries
-again, under a new id, and the customer is paid twice. No kill and no power loss shows it: it takes a full disk.
+again, under a new id, and the customer is paid twice. It takes a full disk: no kill and no power loss shows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The one fault: the mark (S) is written, and not synced, since no data are in it.
+"""The one fault: the save that marks an act (S) is not made durable: its directory is left to the next save to sync.
 
-A kill leaves it in the page cache, where the next process reads it. A power loss takes it away together with
-the record, while the mail is out: what was begun looks as if it were not, and is done again.
+A kill leaves the mark in the page cache, where the next process reads it. A power loss takes it away, and the record
+with it, while the mail is out: what was begun looks as if it were not, and is done again. The bytes of the save
+are synced: without that a name may lead to none at all, which is another fault, and lesson 2 has it.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def save(directory: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint; durably, unless all that it adds is that an act was begun."""
+    """Replace the checkpoint; durably, unless it says of an act that it was begun."""
     if not any(call.started and call.key is not None for call in checkpoint.pending_tool_use):
         correct.HARNESS.save(directory, checkpoint)
         return
     path = directory / CHECKPOINT_NAME
     temporary = temporary_name(path)
-    write_new(temporary, encode(checkpoint), sync=False)
+    write_new(temporary, encode(checkpoint), sync=True)
     os.rename(temporary, path)
 
 

@@ -1,7 +1,8 @@
 """The one fault: an act is recorded as done before it is done, "so that no kill can have it done twice".
 
-Killed between the two, it is in the ledger and was never sent. A resume takes the record's word for it: the
-customer waits, and nobody knows.
+Killed between the two, it is in the ledger and was never done. A resume takes the record's word for it: a customer
+waits for a reply, a ticket has no label, and nobody knows. Killed before the record, the process that resumes calls
+a page unknown that cannot have rung.
 """
 
 from __future__ import annotations

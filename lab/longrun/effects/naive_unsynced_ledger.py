@@ -1,7 +1,8 @@
 """The one fault: records are appended to the ledger, and not synced.
 
 The checkpoint counts them, and is synced. After a power loss it knows of more records than the ledger has, and
-that is refused: a ledger that may lack anything licenses nothing. No kill ever shows it.
+that is refused: a ledger that may lack anything licenses nothing, and the run is stuck. Where no checkpoint had
+counted the record yet, a page that was done is called unknown without need. No kill ever shows any of it.
 """
 
 from __future__ import annotations
