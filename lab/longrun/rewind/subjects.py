@@ -19,7 +19,7 @@ from longrun.errors import ApiError, Damaged, InvalidTranscript, UnsupportedVers
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
-from longrun.loop import TASK, Agent
+from longrun.loop import TASK, TURN_LIMIT, Agent
 from longrun.messages import canonical, check_messages, normalised, user
 from longrun.protocol import Checkpoint, decode, encode
 from longrun.rewind import points, timelines
@@ -77,6 +77,8 @@ class Description:
     """The workload. ``first_seq`` is the number of the very first point, for numbers that grow a digit.
 
     Without ``forks`` it ends with the line to which it went back: enough where a fork would show nothing more.
+    With ``beside`` the run is stopped after turn 4, so that it and the fork have all acts still before them; the
+    recovery takes the fork first, and so does a second owner while the first one is in the run.
     """
 
     ways: Ways
@@ -85,13 +87,21 @@ class Description:
     inbox: tuple[Ticket, ...]
     first_seq: int = 1
     forks: bool = True
+    beside: bool = False
 
     def work(self, lab: Lab) -> End:
         """From whatever lies in the directory, and from nothing, to the end."""
+        return self._work(lab, self._lines_beside if self.beside else self._steps)
+
+    def fork_first(self, lab: Lab) -> End:
+        """The same, with the fork before the run, if it is there already."""
+        return self._work(lab, self._fork_first)
+
+    def _work(self, lab: Lab, steps: Callable[[Lab, FakeApi, list[dict[str, Any]]], int]) -> End:
         api = FakeApi(self.persona, self.seed, asked=lambda: tally(lab))
         told: list[dict[str, Any]] = []
         try:
-            again = self._steps(lab, api, told)
+            again = steps(lab, api, told)
         except ApiError:
             return {"status": "refused by the server", "refusals": api.refusals, "lines": {}, "told": []}
         return self._end(lab, api, again, told)
@@ -113,6 +123,21 @@ class Description:
             told.append(_acked(lab, "fork", ways.line(place)[0]))
         return again + self._to_the_end(lab, api, place, told)
 
+    def _lines_beside(self, lab: Lab, api: FakeApi, told: list[dict[str, Any]]) -> int:
+        ways, place = self.ways, timelines.place_of(lab.dir, FORK_NAME)
+        if all(point.timeline == "main" for point in ways.line(lab.dir)):
+            self._to_the_end(lab, api, lab.dir, told, turn_limit=4)
+            if not ways.line(place):
+                ways.fork(ways.harness, lab.dir, FORK_NAME, BACK_TO)
+                told.append(_acked(lab, "fork", ways.line(place)[0]))
+            told.append(_acked(lab, "rewind", ways.rewind(ways.harness, lab.dir, BACK_TO)))
+        return sum(self._to_the_end(lab, api, directory, told) for directory in (lab.dir, place))
+
+    def _fork_first(self, lab: Lab, api: FakeApi, told: list[dict[str, Any]]) -> int:
+        place = timelines.place_of(lab.dir, FORK_NAME)
+        again = self._to_the_end(lab, api, place, told) if self.ways.line(place) else 0
+        return again + self._lines_beside(lab, api, told)
+
     def _begin(self, lab: Lab) -> None:
         harness = self.ways.harness
         first = Checkpoint(
@@ -123,7 +148,9 @@ class Description:
             harness.save(lab.dir, first)
         _acked(lab, "preset", first)
 
-    def _to_the_end(self, lab: Lab, api: FakeApi, directory: Path, said: list[dict[str, Any]]) -> int:
+    def _to_the_end(
+        self, lab: Lab, api: FakeApi, directory: Path, said: list[dict[str, Any]], *, turn_limit: int = TURN_LIMIT
+    ) -> int:
         """Resume one line; how many requests it made although it was finished."""
 
         def told(place: str, value: dict[str, int]) -> None:
@@ -134,7 +161,7 @@ class Description:
                 lab.ack(value)
                 said.append(value)
 
-        agent = Agent(directory, self.ways.harness, api, World(lab, self.inbox), told)
+        agent = Agent(directory, self.ways.harness, api, World(lab, self.inbox), told, turn_limit=turn_limit)
         before = len(api.exchanges)
         agent.resume()
         for name, details in agent.unknown():
@@ -277,3 +304,10 @@ def describe(  # noqa: PLR0913 - all but one by keyword
     inbox = make_inbox(seed, body_bytes=body_bytes)
     description = Description(ways, persona, seed, inbox, first_seq, forks)
     return Subject(description.work, check=description.check, view=view, name=name)
+
+
+def describe_beside(ways: Ways, *, name: str, persona: Persona = "careful", seed: int = DEFAULT_SEED) -> Subject:
+    """The subject in which the run and its fork are at work at the same time, if there is a second owner."""
+    inbox = make_inbox(seed, body_bytes=SHORT_BODY_BYTES)
+    description = Description(ways, persona, seed, inbox, beside=True)
+    return Subject(description.work, description.fork_first, check=description.check, view=view, name=name)
