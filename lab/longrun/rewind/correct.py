@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from longrun.harness import Harness
 from longrun.rewind import points, shared_ledger
-from longrun.rewind.subjects import Ways, describe
+from longrun.rewind.subjects import Ways, describe, describe_beside
 
 HARNESS = Harness(
     save=points.save,
@@ -24,3 +24,4 @@ WAYS = Ways(harness=HARNESS)
 
 subject = describe(WAYS, name="rewind/correct")
 subject_hasty = describe(WAYS, name="rewind/correct, hasty model", persona="hasty")
+subject_beside = describe_beside(WAYS, name="rewind/correct, run and fork at once")

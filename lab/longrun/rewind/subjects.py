@@ -8,6 +8,8 @@ adds what only this program can know; it reads the folders of points by what the
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from longrun.errors import ApiError, Damaged, InvalidTranscript, UnsupportedVers
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
-from longrun.loop import TASK, Agent
+from longrun.loop import TASK, TURN_LIMIT, Agent
 from longrun.messages import canonical, check_messages, normalised, user
 from longrun.protocol import Checkpoint, decode, encode
 from longrun.rewind import points, timelines
@@ -37,126 +39,7 @@ if TYPE_CHECKING:
 End = dict[str, Any]
 BACK_TO = Goal(turn=4)
 FORK_NAME = "other"
-LINES = ("main", FORK_NAME)
 _NEVER_FALL = ("tokens_used", "requests_started", "requests_saved", "writer_epoch")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
-    """A harness that keeps points, and how it goes back. A naive module exchanges one piece."""
-
-    harness: Harness
-    rewind: Callable[[Harness, Path, Goal], Checkpoint] = timelines.rewind
-    fork: Callable[[Harness, Path, str, Goal], Path] = timelines.fork
-
-
-@dataclass(frozen=True)
-class Description:
-    """The workload. ``first_seq`` is the number of the very first point, for numbers that grow a digit."""
-
-    ways: Ways
-    persona: Persona
-    seed: int
-    inbox: tuple[Ticket, ...]
-    first_seq: int = 1
-
-    def work(self, lab: Lab) -> End:
-        """From whatever lies in the directory, and from nothing, to the end."""
-        api = FakeApi(self.persona, self.seed, asked=lambda: tally(lab))
-        try:
-            return self._steps(lab, api)
-        except ApiError:
-            return {"status": "refused by the server", "refusals": api.refusals, "lines": {}}
-
-    def _steps(self, lab: Lab, api: FakeApi) -> End:
-        ways, again = self.ways, 0
-        if self.first_seq > 1 and ways.harness.load(lab.dir) is None:
-            self._begin(lab)
-        if all(point.timeline == "main" for point in points_in(lab.dir)):
-            again += self._to_the_end(lab, api, lab.dir)
-            _told(lab, "rewind", ways.rewind(ways.harness, lab.dir, BACK_TO))
-        again += self._to_the_end(lab, api, lab.dir)
-        place = timelines.place_of(lab.dir, FORK_NAME)
-        if not points_in(place):
-            ways.fork(ways.harness, lab.dir, FORK_NAME, BACK_TO)
-            _told(lab, "fork", points_in(place)[0])
-        again += self._to_the_end(lab, api, place)
-        return self._end(lab, api, again)
-
-    def _begin(self, lab: Lab) -> None:
-        harness = self.ways.harness
-        first = Checkpoint(
-            run_id="run-preset", task=TASK, messages=(user(TASK),), requests_started=1, seq=self.first_seq
-        )
-        with harness.lease(lab.dir):
-            harness.clear(lab.dir)
-            harness.save(lab.dir, first)
-        _told(lab, "preset", first)
-
-    def _to_the_end(self, lab: Lab, api: FakeApi, directory: Path) -> int:
-        """Resume one line; how many requests it made although it was finished."""
-
-        def told(place: str, value: dict[str, int]) -> None:
-            if "seq" in value:
-                _told(lab, place, agent.state)
-            else:
-                lab.save_point(place)
-                lab.ack(value)
-
-        agent = Agent(directory, self.ways.harness, api, World(lab, self.inbox), told)
-        before = len(api.exchanges)
-        agent.resume()
-        for name, details in agent.unknown():
-            lab.unknown(name, **details)
-        return len(api.exchanges) - before if agent.opened and agent.opened.finished else 0
-
-    def _end(self, lab: Lab, api: FakeApi, again: int) -> End:
-        harness, place = self.ways.harness, timelines.place_of(lab.dir, FORK_NAME)
-        heads = {line: harness.load(where) for line, where in zip(LINES, (lab.dir, place), strict=True)}
-        main, other = heads.values()
-        assert main is not None
-        assert other is not None
-        counted = main.requests_started + other.requests_started - points_in(place)[0].requests_started
-        return {
-            "status": {line: head.status for line, head in heads.items() if head},
-            "timelines": [main.timeline.partition("@")[0] + "@" * ("@" in main.timeline), other.timeline],
-            "world": World(lab, self.inbox).view(),
-            "lines": {line: normalised(head.messages) for line, head in heads.items() if head},
-            "refusals": api.refusals,
-            "requests_not_counted": max(0, len(lab.records(REQUEST)) - counted),
-            "requests_after_end": again,
-        }
-
-    def check(self, lab: Lab, end: End) -> None:
-        """Raise Violation unless the end is right; effects are counted by the lab itself."""
-        if end["refusals"]:
-            text = f"the server answered 400: {end['refusals'][0]}"
-            raise Violation(text, kind="invalid-transcript")
-        for messages in end["lines"].values():
-            _require_sound(messages)
-        _require_kept(lab)
-        for directory in (lab.dir, timelines.place_of(lab.dir, FORK_NAME)):
-            _require_counters(points_in(directory))
-        demand(end["timelines"] == ["main@", FORK_NAME], f"the heads are of the timelines {end['timelines']}")
-        demand(not end["requests_not_counted"], "the server counts more requests than the points")
-        demand(not end["requests_after_end"], "a finished line asked the model again")
-        records = _records(lab)
-        unknown = {record.key: record.outcome for record in records}
-        wanted = "waiting" if "unknown" in unknown.values() else "done"
-        demand(end["status"][FORK_NAME] == wanted, f"the fork is {end['status'][FORK_NAME]}, expected {wanted}")
-        demand(end["status"]["main"] in (wanted, "waiting"), f"the run is {end['status']['main']}, expected {wanted}")
-        expected = lab.expected
-        for fact in STANDING_FACTS:
-            found, right = end["world"][fact], expected["world"][fact]
-            demand(found == right, f"{fact}: {found!r:.80}, uncrashed {right!r:.80}")
-        # After an honest unknown the model had to take another way to the same world.
-        if all(record.outcome != "unknown" for record in records):
-            demand(view(end)["lines"] == expected["lines"], "a transcript differs from the uncrashed one")
-
-
-def _told(lab: Lab, place: str, point: Checkpoint) -> None:
-    lab.save_point(place)
-    lab.ack({"seq": point.seq, "timeline": point.timeline, "point": hashlib.sha256(encode(point)).hexdigest()})
 
 
 def points_in(directory: Path) -> list[Checkpoint]:
@@ -179,6 +62,189 @@ def _read(directory: Path) -> tuple[dict[str, Checkpoint], int]:
     return whole, broken
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """A harness that keeps points, how it goes back, and where its lines are. A naive module exchanges one piece."""
+
+    harness: Harness
+    rewind: Callable[[Harness, Path, Goal], Checkpoint] = timelines.rewind
+    fork: Callable[[Harness, Path, str, Goal], Path] = timelines.fork
+    line: Callable[[Path], list[Checkpoint]] = points_in
+
+
+@dataclass(frozen=True)
+class Description:
+    """The workload. ``first_seq`` is the number of the very first point, for numbers that grow a digit.
+
+    Without ``forks`` it ends with the line to which it went back: enough where a fork would show nothing more.
+    With ``beside`` the run is stopped after turn 4, so that it and the fork have all acts still before them; the
+    recovery takes the fork first, and so does a second owner while the first one is in the run.
+    """
+
+    ways: Ways
+    persona: Persona
+    seed: int
+    inbox: tuple[Ticket, ...]
+    first_seq: int = 1
+    forks: bool = True
+    beside: bool = False
+
+    def work(self, lab: Lab) -> End:
+        """From whatever lies in the directory, and from nothing, to the end."""
+        return self._work(lab, self._lines_beside if self.beside else self._steps)
+
+    def fork_first(self, lab: Lab) -> End:
+        """The same, with the fork before the run, if it is there already."""
+        return self._work(lab, self._fork_first)
+
+    def _work(self, lab: Lab, steps: Callable[[Lab, FakeApi, list[dict[str, Any]]], int]) -> End:
+        api = FakeApi(self.persona, self.seed, asked=lambda: tally(lab))
+        told: list[dict[str, Any]] = []
+        try:
+            again = steps(lab, api, told)
+        except ApiError:
+            return {"status": "refused by the server", "refusals": api.refusals, "lines": {}, "told": []}
+        return self._end(lab, api, again, told)
+
+    def _steps(self, lab: Lab, api: FakeApi, told: list[dict[str, Any]]) -> int:
+        """All that is still to be done; how many requests were made on a line that was finished."""
+        ways, again = self.ways, 0
+        if self.first_seq > 1 and ways.harness.load(lab.dir) is None:
+            self._begin(lab)
+        if all(point.timeline == "main" for point in ways.line(lab.dir)):
+            again += self._to_the_end(lab, api, lab.dir, told)
+            told.append(_acked(lab, "rewind", ways.rewind(ways.harness, lab.dir, BACK_TO)))
+        again += self._to_the_end(lab, api, lab.dir, told)
+        if not self.forks:
+            return again
+        place = timelines.place_of(lab.dir, FORK_NAME)
+        if not ways.line(place):
+            ways.fork(ways.harness, lab.dir, FORK_NAME, BACK_TO)
+            told.append(_acked(lab, "fork", ways.line(place)[0]))
+        return again + self._to_the_end(lab, api, place, told)
+
+    def _lines_beside(self, lab: Lab, api: FakeApi, told: list[dict[str, Any]]) -> int:
+        ways, place = self.ways, timelines.place_of(lab.dir, FORK_NAME)
+        if all(point.timeline == "main" for point in ways.line(lab.dir)):
+            self._to_the_end(lab, api, lab.dir, told, turn_limit=4)
+            if not ways.line(place):
+                ways.fork(ways.harness, lab.dir, FORK_NAME, BACK_TO)
+                told.append(_acked(lab, "fork", ways.line(place)[0]))
+            told.append(_acked(lab, "rewind", ways.rewind(ways.harness, lab.dir, BACK_TO)))
+        return sum(self._to_the_end(lab, api, directory, told) for directory in (lab.dir, place))
+
+    def _fork_first(self, lab: Lab, api: FakeApi, told: list[dict[str, Any]]) -> int:
+        place = timelines.place_of(lab.dir, FORK_NAME)
+        again = self._to_the_end(lab, api, place, told) if self.ways.line(place) else 0
+        return again + self._lines_beside(lab, api, told)
+
+    def _begin(self, lab: Lab) -> None:
+        harness = self.ways.harness
+        first = Checkpoint(
+            run_id="run-preset", task=TASK, messages=(user(TASK),), requests_started=1, seq=self.first_seq
+        )
+        with harness.lease(lab.dir):
+            harness.clear(lab.dir)
+            harness.save(lab.dir, first)
+        _acked(lab, "preset", first)
+
+    def _to_the_end(
+        self, lab: Lab, api: FakeApi, directory: Path, said: list[dict[str, Any]], *, turn_limit: int = TURN_LIMIT
+    ) -> int:
+        """Resume one line; how many requests it made although it was finished."""
+
+        def told(place: str, value: dict[str, int]) -> None:
+            if "seq" in value:
+                said.append(_acked(lab, place, agent.state))
+            else:
+                lab.save_point(place)
+                lab.ack(value)
+                said.append(value)
+
+        agent = Agent(directory, self.ways.harness, api, World(lab, self.inbox), told, turn_limit=turn_limit)
+        before = len(api.exchanges)
+        agent.resume()
+        for name, details in agent.unknown():
+            lab.unknown(name, **details)
+        return len(api.exchanges) - before if agent.opened and agent.opened.finished else 0
+
+    def _places(self, lab: Lab) -> dict[str, Path]:
+        """The directories with points, by the name of their line."""
+        return {"main": lab.dir, **({FORK_NAME: timelines.place_of(lab.dir, FORK_NAME)} if self.forks else {})}
+
+    def _end(self, lab: Lab, api: FakeApi, again: int, told: list[dict[str, Any]]) -> End:
+        heads, counted = {}, 0
+        for line, place in self._places(lab).items():
+            head = self.ways.harness.load(place)
+            assert head is not None
+            heads[line] = head
+            begun = self.ways.line(place)[0]
+            counted += head.requests_started - (begun.requests_started if begun.parent else 0)
+        return {
+            "status": {line: head.status for line, head in heads.items()},
+            "timelines": [re.sub(r"@.*", "@", head.timeline) for head in heads.values()],
+            "world": World(lab, self.inbox).view(),
+            "lines": {line: normalised(head.messages) for line, head in heads.items()},
+            "told": told,
+            "refusals": api.refusals,
+            "requests_not_counted": max(0, len(lab.records(REQUEST)) - counted),
+            "requests_after_end": again,
+        }
+
+    def check(self, lab: Lab, end: End) -> None:
+        """Raise Violation unless the end is right; effects are counted by the lab itself."""
+        if end["refusals"]:
+            text = f"the server answered 400: {end['refusals'][0]}"
+            raise Violation(text, kind="invalid-transcript")
+        for messages in end["lines"].values():
+            _require_sound(messages)
+        self._require_kept(lab, [*lab.acked, *end["told"]])
+        _require_once(lab)
+        for directory in self._places(lab).values():
+            _require_counters(self.ways.line(directory))
+        wanted = ["main@", FORK_NAME][: len(self._places(lab))]
+        demand(end["timelines"] == wanted, f"the heads are of the timelines {end['timelines']}, expected {wanted}")
+        records = _records(lab)
+        known = {record.key: record.outcome for record in records}
+        right = "waiting" if "unknown" in known.values() else "done"
+        for line, status in end["status"].items():
+            demand(status == right, f"the head of {line} is {status}, expected {right}")
+        demand(not end["requests_not_counted"], "the server counts more requests than the points")
+        demand(not end["requests_after_end"], "a finished line asked the model again")
+        expected = lab.expected
+        for fact in STANDING_FACTS:
+            found, uncrashed = end["world"][fact], expected["world"][fact]
+            demand(found == uncrashed, f"{fact}: {found!r:.80}, uncrashed {uncrashed!r:.80}")
+        # After an honest unknown the model had to take another way to the same world.
+        if all(record.outcome != "unknown" for record in records):
+            demand(view(end)["lines"] == expected["lines"], "a transcript differs from the uncrashed one")
+
+    def _require_kept(self, lab: Lab, acks: Sequence[dict[str, Any]]) -> None:
+        """Every point that was acked is there, byte for byte; one that was damaged at rest is no longer to be had."""
+        whole: set[str] = set()
+        broken = 0
+        for directory in self._places(lab).values():
+            found, bad = _read(directory)
+            whole |= found.keys()
+            broken += bad
+        lost = [ack for ack in acks if "point" in ack and ack["point"] not in whole]
+        if len(lost) > broken:
+            text = f"{len(lost)} acked points are not there as they were, the first is {lost[0]['seq']}"
+            raise Violation(text, kind="lost")
+        promised = max((ack["ledger"] for ack in acks if "ledger" in ack), default=0)
+        if len(_records(lab)) < promised:
+            text = f"acked was record {promised}, the ledger has {len(_records(lab))}"
+            raise Violation(text, kind="lost")
+
+
+def _acked(lab: Lab, place: str, point: Checkpoint) -> dict[str, Any]:
+    """Tell the lab of a point that is durable, by its bytes."""
+    lab.save_point(place)
+    ack = {"seq": point.seq, "timeline": point.timeline, "point": hashlib.sha256(encode(point)).hexdigest()}
+    lab.ack(ack)
+    return ack
+
+
 def _require_sound(messages: list[dict[str, Any]]) -> None:
     try:
         check_messages(messages, may_end_with_assistant=True)
@@ -187,22 +253,13 @@ def _require_sound(messages: list[dict[str, Any]]) -> None:
         raise Violation(text, kind="invalid-transcript") from error
 
 
-def _require_kept(lab: Lab) -> None:
-    """Every point that was acked is there, byte for byte; one that was damaged at rest is no longer to be had."""
-    whole: set[str] = set()
-    broken = 0
-    for directory in (lab.dir, timelines.place_of(lab.dir, FORK_NAME)):
-        found, bad = _read(directory)
-        whole |= found.keys()
-        broken += bad
-    lost = [ack for ack in lab.acked if "point" in ack and ack["point"] not in whole]
-    if len(lost) > broken:
-        text = f"{len(lost)} acked points are not there as they were, the first is {lost[0]['seq']}"
-        raise Violation(text, kind="lost")
-    promised = max((ack["ledger"] for ack in lab.acked if "ledger" in ack), default=0)
-    if len(_records(lab)) < promised:
-        text = f"acked was record {promised}, the ledger has {len(_records(lab))}"
-        raise Violation(text, kind="lost")
+def _require_once(lab: Lab) -> None:
+    """Nobody is written to, paged or paid twice for one ticket, in however many lines it was decided."""
+    for name in ("send_reply", "page_oncall"):
+        tickets = Counter(each.detail["ticket"] for each in lab.records(name))
+        if twice := [ticket for ticket, count in tickets.items() if count > 1]:
+            text = f"{name} was done twice for {', '.join(twice)}"
+            raise Violation(text, kind="duplicate-effect")
 
 
 def _records(lab: Lab) -> list[Any]:
@@ -228,8 +285,9 @@ def _require_counters(line: Sequence[Checkpoint]) -> None:
 
 def view(end: End) -> End:
     """What counts in an end: the same, with the digests of its transcripts, which are long, in their place."""
+    said = {name: value for name, value in end.items() if name != "told"}
     lines = {line: hashlib.sha256(canonical(text).encode()).hexdigest() for line, text in end["lines"].items()}
-    return {**end, "lines": lines}
+    return {**said, "lines": lines}
 
 
 def describe(  # noqa: PLR0913 - all but one by keyword
@@ -240,8 +298,16 @@ def describe(  # noqa: PLR0913 - all but one by keyword
     seed: int = DEFAULT_SEED,
     body_bytes: int = SHORT_BODY_BYTES,
     first_seq: int = 1,
+    forks: bool = True,
 ) -> Subject:
     """The subject that runs, rewinds and forks with ``ways`` on the inbox of ``seed``, its letters so long."""
     inbox = make_inbox(seed, body_bytes=body_bytes)
-    description = Description(ways, persona, seed, inbox, first_seq)
+    description = Description(ways, persona, seed, inbox, first_seq, forks)
     return Subject(description.work, check=description.check, view=view, name=name)
+
+
+def describe_beside(ways: Ways, *, name: str, persona: Persona = "careful", seed: int = DEFAULT_SEED) -> Subject:
+    """The subject in which the run and its fork are at work at the same time, if there is a second owner."""
+    inbox = make_inbox(seed, body_bytes=SHORT_BODY_BYTES)
+    description = Description(ways, persona, seed, inbox, beside=True)
+    return Subject(description.work, description.fork_first, check=description.check, view=view, name=name)

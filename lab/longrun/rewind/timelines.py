@@ -135,14 +135,14 @@ def place_of(directory: Path, name: str) -> Path:
 
 
 def find(directory: Path, head: Checkpoint, goal: Goal) -> Checkpoint:
-    """The point that is meant. Of a turn it is the newest on the head's own line with no call open.
+    """The point that is meant. Of a turn it is the newest on the head's own line with no call open, and not an end.
 
     Raises UsageError where there is none, Damaged where one that has to be read is not what was written.
     """
     if goal.seq is not None:
         return points.read_point(directory, goal.seq)
     point, there = head, set(points.numbers(directory))
-    while point.turns != goal.turn or point.pending_tool_use:
+    while point.turns != goal.turn or point.pending_tool_use or point.finished:
         if point.parent not in there:
             text = f"{directory}: no point on the line of the head stands at the end of turn {goal.turn}"
             raise UsageError(text)
