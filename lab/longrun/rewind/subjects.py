@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab.errors import Violation
 from crashlab.subject import Subject
+from longrun.caps import Caps
 from longrun.errors import ApiError, Damaged, InvalidTranscript, UnsupportedVersion
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
-from longrun.loop import TASK, TURN_LIMIT, Agent
+from longrun.loop import TASK, Agent
 from longrun.messages import canonical, check_messages, normalised, user
 from longrun.protocol import Checkpoint, decode, encode
 from longrun.rewind import points, timelines
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 End = dict[str, Any]
 BACK_TO = Goal(turn=4)
+UNCAPPED = Caps()
 FORK_NAME = "other"
 _NEVER_FALL = ("tokens_used", "requests_started", "requests_saved", "writer_epoch")
 
@@ -126,7 +128,7 @@ class Description:
     def _lines_beside(self, lab: Lab, api: FakeApi, told: list[dict[str, Any]]) -> int:
         ways, place = self.ways, timelines.place_of(lab.dir, FORK_NAME)
         if all(point.timeline == "main" for point in ways.line(lab.dir)):
-            self._to_the_end(lab, api, lab.dir, told, turn_limit=4)
+            self._to_the_end(lab, api, lab.dir, told, cap=Caps(turns=4))
             if not ways.line(place):
                 ways.fork(ways.harness, lab.dir, FORK_NAME, BACK_TO)
                 told.append(_acked(lab, "fork", ways.line(place)[0]))
@@ -149,7 +151,7 @@ class Description:
         _acked(lab, "preset", first)
 
     def _to_the_end(
-        self, lab: Lab, api: FakeApi, directory: Path, said: list[dict[str, Any]], *, turn_limit: int = TURN_LIMIT
+        self, lab: Lab, api: FakeApi, directory: Path, said: list[dict[str, Any]], *, cap: Caps = UNCAPPED
     ) -> int:
         """Resume one line; how many requests it made although it was finished."""
 
@@ -161,7 +163,8 @@ class Description:
                 lab.ack(value)
                 said.append(value)
 
-        agent = Agent(directory, self.ways.harness, api, World(lab, self.inbox), told, turn_limit=turn_limit)
+        harness = replace(self.ways.harness, cap=cap)
+        agent = Agent(directory, harness, api, World(lab, self.inbox), told)
         before = len(api.exchanges)
         agent.resume()
         for name, details in agent.unknown():
