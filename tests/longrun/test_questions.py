@@ -9,7 +9,7 @@ import pytest
 
 from longrun import questions
 from longrun.capstone import correct
-from longrun.capstone.scenes import PAGER, losing_once
+from longrun.capstone.subjects import PAGER, losing_once
 from longrun.checkpoint import correct as one_file
 from longrun.errors import LeaseHeld, UsageError
 from longrun.lease import Lease

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from longrun.booking import book
 from longrun.caps import Caps
-from longrun.capstone import scenes
+from longrun.capstone import subjects
 from longrun.effects.acting import act, close
 from longrun.harness import SAVE_POINTS, Harness
 from longrun.inbox import SHORT_BODY_BYTES
@@ -64,11 +64,11 @@ subject_short = describe(HARNESS, name="capstone/correct, short letters", body_b
 subject_hasty_short = describe(
     HARNESS, name="capstone/correct, short letters, hasty model", persona="hasty", body_bytes=SHORT_BODY_BYTES
 )
-subject_fresh = scenes.started_again(HARNESS, name="capstone/correct, started again")
-subject_waiting = scenes.asking(HARNESS, desk=HARNESS, name="capstone/correct, a question")
-subject_waiting_hasty = scenes.asking(
+subject_fresh = subjects.started_again(HARNESS, name="capstone/correct, started again")
+subject_waiting = subjects.asking(HARNESS, desk=HARNESS, name="capstone/correct, a question")
+subject_waiting_hasty = subjects.asking(
     HARNESS, desk=HARNESS, name="capstone/correct, a question, hasty model", persona="hasty"
 )
-subject_turns = scenes.capped(replace(HARNESS, cap=Caps(turns=TURNS)), name="capstone/correct, a cap on turns")
-subject_tokens = scenes.capped(replace(HARNESS, cap=Caps(tokens=TOKENS)), name="capstone/correct, a cap on tokens")
-subject_poison = scenes.poisoned(HARNESS, name="capstone/correct, a poisonous call")
+subject_turns = subjects.capped(replace(HARNESS, cap=Caps(turns=TURNS)), name="capstone/correct, a cap on turns")
+subject_tokens = subjects.capped(replace(HARNESS, cap=Caps(tokens=TOKENS)), name="capstone/correct, a cap on tokens")
+subject_poison = subjects.poisoned(HARNESS, name="capstone/correct, a poisonous call")

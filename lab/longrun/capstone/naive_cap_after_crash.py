@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longrun.caps import Caps
-from longrun.capstone import correct, scenes
+from longrun.capstone import correct, subjects
 
 if TYPE_CHECKING:
     from longrun.protocol import Checkpoint
@@ -29,4 +29,4 @@ class CapsOfOneProcess:
 
 HARNESS = replace(correct.HARNESS, cap=CapsOfOneProcess(caps=Caps(turns=correct.TURNS)))
 
-subject = scenes.capped(HARNESS, name="capstone/naive_cap_after_crash")
+subject = subjects.capped(HARNESS, name="capstone/naive_cap_after_crash")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from longrun.capstone import correct, scenes
+from longrun.capstone import correct, subjects
 from longrun.resume import reconcile
 
 if TYPE_CHECKING:
@@ -23,4 +23,4 @@ def decide(evidence: Evidence) -> Decision:
 
 HARNESS = replace(correct.HARNESS, decide=decide)
 
-subject = scenes.poisoned(HARNESS, name="capstone/naive_no_attempts")
+subject = subjects.poisoned(HARNESS, name="capstone/naive_no_attempts")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from longrun.capstone import correct, scenes
+from longrun.capstone import correct, subjects
 from longrun.rewind.shared_ledger import SharedLedger
 
 if TYPE_CHECKING:
@@ -35,4 +35,4 @@ class Forgetful(SharedLedger):
 
 HARNESS = replace(correct.HARNESS, ledger=Forgetful.of_run)
 
-subject = scenes.asking(HARNESS, desk=correct.HARNESS, name="capstone/naive_waiting_lost")
+subject = subjects.asking(HARNESS, desk=correct.HARNESS, name="capstone/naive_waiting_lost")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from longrun.capstone import correct, scenes
+from longrun.capstone import correct, subjects
 from longrun.ledger import LEDGER_NAME
 from longrun.rewind import points
 
@@ -27,4 +27,4 @@ def history(directory: Path) -> list[str]:
 
 HARNESS = replace(correct.HARNESS, history=history)
 
-subject = scenes.started_again(HARNESS, name="capstone/naive_wipes_ledger")
+subject = subjects.started_again(HARNESS, name="capstone/naive_wipes_ledger")

@@ -15,7 +15,7 @@ import signal
 import socket
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from longrun.errors import LongrunError
 
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from crashlab.lab import Lab
+
+class Lab(Protocol):
+    """The lab, of which only the directory is used here; whatever a child asks for is passed on by its name."""
+
+    @property
+    def dir(self) -> Path:
+        """The directory of the agent."""
 
 
 class ChildFailed(LongrunError):  # noqa: N818 - it names who failed
