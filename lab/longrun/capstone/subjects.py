@@ -221,6 +221,10 @@ class Poisoned:
 
     inner: Description
 
+    def run(self, lab: Lab) -> End:
+        """From an empty directory to the end: nothing poisonous is named before a crash."""
+        return {**self.inner.run(lab), "deaths": 0}
+
     def resume(self, lab: Lab) -> End:
         """Started again after each death, as by a service manager, until it ends; or until it never will."""
         end, deaths = until_it_ends(lab, self.inner.resume, most=MOST_DEATHS)
@@ -242,4 +246,4 @@ def poisoned(harness: Harness, *, name: str, persona: Persona = "careful") -> Su
     knobs = {POISONED_TURN: Knobs(poison=True, times=None)}
     inner = replace(_inner(harness, persona, knobs=knobs), tools={**TOOLS, POISON.name: POISON})
     scene = Poisoned(inner)
-    return Subject(inner.run, scene.resume, check=scene.check, view=view, name=name)
+    return Subject(scene.run, scene.resume, check=scene.check, view=view, name=name)
