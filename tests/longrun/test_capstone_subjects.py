@@ -76,7 +76,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_a_wrong_end_is_refused(lab: Lab, name: str, wrong: dict[str, Any], words: str) -> None:
     """One thing of the end is otherwise, and the check says which."""
     subject = getattr(correct, name)
-    end = {"deaths": 0, **run(lab, subject)}
+    end = run(lab, subject)
     judge(lab, subject, end)
     with pytest.raises(Violation, match=words):
         judge(lab, subject, {**end, **wrong})
