@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from longrun.protocol import Checkpoint, OpenCall
 
 LEDGER_NAME = "effects.jsonl"
-Outcome = Literal["done", "unknown", "gave_up"]
-_OUTCOMES = ("done", "unknown", "gave_up")
+Outcome = Literal["done", "unknown", "gave_up", "absent"]
+_OUTCOMES = ("done", "unknown", "gave_up", "absent")
 _TYPES: dict[str, type] = {
     "n": int,
     "run_id": str,

@@ -30,6 +30,8 @@ _FAILED = "failed"  # and that by which it understands that it was not done, so 
 NOTES_HEADING = "Notes from before:"
 """Below it, in the user's first words, stand acts that need not be done again, one a line."""
 _NOTE = re.compile(r"^- (\w+) (\S*): (.*)$", re.MULTILINE)
+_LOOKED = re.compile(r"^- (\w+) (\S*): it (did not )?happen", re.MULTILINE)
+"""What a person has found out of an act whose outcome nobody knew."""
 
 _REFUND = re.compile(r"give (\d+) yen back")
 _THANKS = ("Thank you for writing.", "Thanks for telling us.", "We are sorry for the trouble.")
@@ -93,6 +95,12 @@ class _Reading:
     answered: list[_Answered] = field(default_factory=list)
     tickets: dict[str, _Ticket] = field(default_factory=dict)
 
+    def learn(self, name: str, ticket: str, *, happened: bool) -> None:
+        """A person has looked. Of an act that did not happen nothing is left: it may be named again."""
+        self.answered = [each for each in self.answered if (each.name, each.input.get("ticket")) != (name, ticket)]
+        if happened:
+            self.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
+
     def last(self, name: str, ticket: str = "") -> tuple[int, _Answered] | None:
         for at in range(len(self.answered) - 1, -1, -1):
             call = self.answered[at]
@@ -129,6 +137,8 @@ def _read(messages: Sequence[Message]) -> _Reading:
         if message["role"] == "assistant":
             open_calls = {block["id"]: block for block in tool_uses(message)}
             continue
+        for name, ticket, word in _LOOKED.findall(text_of(message)):
+            reading.learn(name, ticket, happened=not word)
         for block in blocks(message):
             if block["type"] == "tool_result":
                 call = open_calls[block["tool_use_id"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.quality.capstone_agents import PLANTED as CAPSTONE
 from tests.quality.effects_agents import EFFECTS
 from tests.quality.naive_agents import PLANTED
 
@@ -12,6 +13,11 @@ ROOT = Path(__file__).parents[2]
 HERE = ROOT / "lab/longrun"
 PAGE = (HERE / "README.md").read_text()
 ROWS = [[cell.strip() for cell in row.split("|")[1:-1]] for row in re.findall(r"^\| \d+ \|.*\|$", PAGE, re.MULTILINE)]
+MODULES = {
+    **{name: planted.module for name, planted in (PLANTED | EFFECTS).items()},
+    **{name: planted.module for name, planted in CAPSTONE.items()},
+}
+"""By the name of its row in the tables of planted faults."""
 TESTS = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
 
 
@@ -28,7 +34,7 @@ def test_each_has_a_module_or_is_said_to_come() -> None:
         for each in named:
             assert (HERE / f"{each}.py").is_file(), each
         if rows := re.findall(r'"([^"]+)"', found_by):
-            modules = [(PLANTED | EFFECTS)[row].module.__name__ for row in rows]
+            modules = [MODULES[row].__name__ for row in rows]
             assert [f"longrun.{each.replace('/', '.')}" for each in named] == modules, number
 
 
