@@ -11,9 +11,12 @@ import pytest
 
 from crashlab import Budget, Lab, Policy, Store, UsageError, Violation, explore
 from crashlab.report.folder import RunFolder
+from crashlab.trace import Effect
+from longrun.harness import Harness
 from longrun.messages import user
 from longrun.protocol import Checkpoint
 from longrun.rewind import correct, points
+from longrun.rewind.subjects import describe_beside
 from tests.quality.rewind_agents import DEFECTS, PLANTED
 
 if TYPE_CHECKING:
@@ -178,3 +181,41 @@ def test_of_two_writers_of_points_one_is_refused(tmp_path: Path) -> None:
     report = explore(the_store(), faults="race", policy=policy, out=tmp_path, budget=replace(FAST, sample=20))
     assert report.verdict == "consistent", str(report)
     assert report.faults[0].refused > 1
+
+
+def test_run_and_fork_do_each_act_once(tmp_path: Path) -> None:
+    """The run stands still amid a reply, and a second owner takes the fork to its end: it waits, and finds it done.
+
+    Without the claim on the act the fork would find no record of it and send the same reply.
+    """
+    trace = trace_of(correct.subject_beside, tmp_path)
+    amid = next(op.n for op in trace.ops if isinstance(op, Effect) and op.name == "send_reply")
+    for place in (f"race@{amid - 1}", f"race@{amid}"):
+        report = explore(correct.subject_beside, faults="race", only=place, out=tmp_path, budget=FAST)
+        assert (report.verdict, report.faults[0].refused) == ("consistent", 1), str(report)
+    unclaimed = replace(correct.WAYS, harness=replace(correct.HARNESS, claim=Harness(save=points.save, load=points.load).claim))
+    subject = describe_beside(unclaimed, name="agent")
+    report = explore(subject, faults="race", only=f"race@{amid}", out=tmp_path, budget=FAST)
+    assert [finding.kind for finding in report.findings] == ["duplicate-effect"], str(report)
+
+
+def test_the_twin_is_clean_under_kills(tmp_path: Path) -> None:
+    """The whole workload, rewinding and forking included, with the model that names an act again at once."""
+    report = explore("longrun.rewind.correct:subject_hasty", faults="kill", out=tmp_path, budget=FAST)
+    assert report.verdict == "consistent", str(report)
+    assert report.faults[0].judged > 200
+
+
+FEW = "damage:empty,damage:truncate,damage:missing,damage:foreign,damage:version"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["subject", "subject_hasty", "subject_beside"])
+@pytest.mark.parametrize("faults", ["kill,power", "recovery", "race", FEW])
+def test_the_twin_is_clean(name: str, faults: str, tmp_path: Path) -> None:
+    """Every workload and both models, under every fault."""
+    more = {"profile": EVERYWHERE} if "power" in faults else {}
+    budget = Budget(real_kills=1, nested=6, subset=1, violations=2, sample=25, time_s=1_500.0)
+    report = explore(f"longrun.rewind.correct:{name}", faults=faults, out=tmp_path, budget=budget, **more)
+    assert report.verdict == "consistent", str(report)
+    assert all(count.judged >= 10 for count in report.faults), str(report)
