@@ -1,5 +1,7 @@
 """``python -m longrun run``: the reference agent, against the fake server in this process or a live model.
 
+``points``, ``rewind`` and ``fork`` go back in a run that was started with ``--points``.
+
 Exit codes: 0 the run is done; 1 it stopped, or waits for a person; 2 its files were refused, or another process
 took them over; 64 misuse.
 """
@@ -28,6 +30,9 @@ from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, make_inbox
 from longrun.loop import MODEL_NAME, Agent
 from longrun.personas import PERSONAS
+from longrun.rewind import commands as rewinding
+from longrun.rewind import points
+from longrun.rewind.correct import HARNESS as POINTS_HARNESS
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
@@ -56,10 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="triage an inbox, durably")
     run.add_argument("--dir", type=Path, default=Path("longrun-run"), help="where the run lives (default: %(default)s)")
     run.add_argument("--resume", action="store_true", help="go on from what is stored there")
+    run.add_argument("--points", action="store_true", help="keep every save, to go back to it (rewind, fork)")
+    run.add_argument("--line", metavar="NAME", help="resume the fork of this name")
     model = run.add_mutually_exclusive_group()
     model.add_argument("--persona", choices=PERSONAS, default=PERSONAS[0], help="how the fake acts after an unknown")
     model.add_argument("--live", action="store_true", help=f"ask {LIVE_MODEL}, which costs; the key is in {KEY_NAME}")
     run.add_argument("--seed", type=int, default=DEFAULT_SEED, help="which inbox (default: %(default)s)")
+    rewinding.add_to(commands)
     return parser
 
 
@@ -67,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = _parser().parse_args(arguments)
     try:
+        if given.command != "run":
+            rewinding.carry_out(given)
+            return EXIT_DONE
         return _run(given)
     except (UsageError, HistoryExists, LeaseHeld) as error:
         print(f"longrun: {error}", file=sys.stderr)
@@ -108,6 +119,9 @@ def _run(given: argparse.Namespace) -> int:
 
 def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
     directory: Path = given.dir
+    if given.line and not given.resume:
+        text = "--line goes on with a fork, so it needs --resume"
+        raise UsageError(text)
     if given.resume and not directory.is_dir():
         text = f"there is no run in {directory}: start one without --resume"
         raise UsageError(text)
@@ -117,7 +131,11 @@ def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
         text = f"cannot make {directory / 'agent'}: {error.strerror}. Pass another --dir."
         raise UsageError(text) from error
     world = World(FileOutside(directory / "world.jsonl"), make_inbox(given.seed))
-    agent = Agent(directory / "agent", HARNESS, model, world, model_name=name)
+    place = directory / "agent"
+    keeps = given.points or points.numbers(place)
+    if given.line:
+        place = rewinding.place_of(directory, given.line)
+    agent = Agent(place, POINTS_HARNESS if keeps else HARNESS, model, world, model_name=name)
     last = agent.resume() if given.resume else agent.start()
     print("\n".join(_summary(last, world, agent)))
     return EXIT_DONE if last.status == "done" else EXIT_UNFINISHED

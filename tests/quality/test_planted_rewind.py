@@ -193,7 +193,9 @@ def test_run_and_fork_do_each_act_once(tmp_path: Path) -> None:
     for place in (f"race@{amid - 1}", f"race@{amid}"):
         report = explore(correct.subject_beside, faults="race", only=place, out=tmp_path, budget=FAST)
         assert (report.verdict, report.faults[0].refused) == ("consistent", 1), str(report)
-    unclaimed = replace(correct.WAYS, harness=replace(correct.HARNESS, claim=Harness(save=points.save, load=points.load).claim))
+    unclaimed = replace(
+        correct.WAYS, harness=replace(correct.HARNESS, claim=Harness(save=points.save, load=points.load).claim)
+    )
     subject = describe_beside(unclaimed, name="agent")
     report = explore(subject, faults="race", only=f"race@{amid}", out=tmp_path, budget=FAST)
     assert [finding.kind for finding in report.findings] == ["duplicate-effect"], str(report)
