@@ -9,7 +9,9 @@ point, and what is no whole point is damage.
 What is refused, and why nothing is skipped: a head that is damaged (an older point knows nothing of what was done
 after it), a name that is not the number's own (two files could be one point), a gap in the numbers (no writer leaves
 one). Not seen is an older point that is damaged, until somebody goes back to it, and a head that is gone whole: to its
-directory that is a kill before its save, except where the ledger says more.
+directory that is a kill before its save, except where the ledger says more. Nor is a whole older directory
+that somebody put back: where no file is ever changed none can tell of it, and the world has gone on meanwhile
+(measured: of 974 states of damage 13 duplicate an act, all of this kind).
 
 The cost: a save and a load list the names of the folder and write or read one point. They read no other point.
 """
