@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crashcourse.catalog import Exercise
+    from crashlab.observation import RawRecording
     from crashlab.report.model import Finding, Report
     from crashlab.subject import AnySubject
 
@@ -64,11 +65,17 @@ class Bench:
 
     def ended(self, subject: AnySubject) -> Any:
         """The end of one run of ``subject`` without a crash, in a place of its own. Raises UsageError if it fails."""
+        recording = self.recorded(subject)
+        assert recording.value is not None
+        return recording.value["end"]
+
+    def recorded(self, subject: AnySubject) -> RawRecording:
+        """One run of ``subject`` without a crash, as the lab saw it. Raises UsageError if it fails."""
         with Host(travel.pack(subject)) as host:
             recording = host.record(timeout_s=float(host.description["timeout_s"]))
         if recording.how != "returned" or recording.value is None:
             raise UsageError(recording.error or recording.how)
-        return recording.value["end"]
+        return recording
 
 
 def failed(exercise: Exercise, first: str, message: str) -> list[Outcome]:
