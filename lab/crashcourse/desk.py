@@ -198,7 +198,8 @@ class Desk:
         if saved is None:
             return None
         self._kept = {"run_id": saved.run_id, "seq": saved.seq}
-        return _plain(saved.to_json())
+        state: State = _plain(saved.to_json())
+        return state
 
     def _checkpoint(self, state: Mapping[str, Any]) -> Checkpoint:
         form = checked_state(state)
@@ -250,7 +251,6 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "context_tokens": (int,),
     "ledger_seen": (int,),
 }
-_CALL = {"id": str, "name": str, "input": dict}
 
 
 def checked_state(state: Any) -> State:
@@ -270,11 +270,17 @@ def checked_state(state: Any) -> State:
         if name in state and type(state[name]) not in kinds:
             text = f"state[{name!r}] is {state[name]!r:.60}; expected {' or '.join(kind.__name__ for kind in kinds)}"
             raise ValueError(text)
-    for call in state["pending_tool_use"]:
-        if not isinstance(call, dict) or any(type(call.get(name)) is not kind for name, kind in _CALL.items()):
-            text = f"an open call is {call!r:.80}; expected a dictionary with id, name and input"
+    _demand_each("a message", state["messages"], {"role": str})
+    _demand_each("an open call", state["pending_tool_use"], {"id": str, "name": str, "input": dict})
+    copied: State = _plain(state)
+    return copied
+
+
+def _demand_each(what: str, listed: list[Any], kinds: Mapping[str, type]) -> None:
+    for each in listed:
+        if not isinstance(each, dict) or any(type(each.get(name)) is not kind for name, kind in kinds.items()):
+            text = f"{what} is {each!r:.80}; expected a dictionary with {', '.join(kinds)}"
             raise ValueError(text)
-    return _plain(state)
 
 
 def _plain(value: Any) -> Any:
@@ -288,7 +294,7 @@ def _plain(value: Any) -> Any:
 
 def _place_of(saved: Checkpoint) -> str:
     """The name of a save point, by what is saved: ``R``, or ``turn5.A`` with open calls, ``turn5.B`` without."""
-    turn = sum(message.get("role") == "assistant" for message in saved.messages if isinstance(message, dict))
+    turn = sum(message.get("role") == "assistant" for message in saved.messages)
     if saved.status != "running":
         return f"turn{turn}.E"
     if not turn and not saved.pending_tool_use:
@@ -351,11 +357,10 @@ class Corner:
 
     def records(self, name: str | None = None) -> list[Any]:
         """What was done here."""
-        prefix, found = f"{self.name}:", []
-        for each in self.lab.records():
-            if each.name.startswith(prefix) and name in (None, each.name.removeprefix(prefix)):
-                found.append(dataclasses.replace(each, name=each.name.removeprefix(prefix)))
-        return found
+        prefix = f"{self.name}:"
+        here = (each for each in self.lab.records() if each.name.startswith(prefix))
+        renamed = (dataclasses.replace(each, name=each.name.removeprefix(prefix)) for each in here)
+        return [each for each in renamed if name in (None, each.name)]
 
     def ack(self, value: Any = None) -> None:
         """A promise that nobody judges."""

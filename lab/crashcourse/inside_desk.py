@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crashcourse.desk import Corner, desk_of
-from crashcourse.inside import Later
 from crashlab.errors import Violation
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.knobs import Knobs
@@ -23,6 +22,7 @@ from longrun.world import World
 
 if TYPE_CHECKING:
     from crashcourse.desk import Place
+    from crashcourse.inside import Later
     from crashlab.lab import Lab
     from longrun.messages import Message
 

@@ -7,6 +7,7 @@ and is checked never load the submission (:mod:`crashcourse.inside_desk`).
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -64,15 +65,23 @@ def judge(bench: Bench) -> list[Outcome]:
         report = bench.explore(subject, ",".join(faults))
     except UsageError as error:
         return failed(bench.exercise, "end", str(error))
-    return guarded(bench.exercise, report, [*found, *outcomes(report, faults, kinds=KINDS)])
+    return guarded(bench.exercise, report, [*found, *map(_explained, outcomes(report, faults, kinds=KINDS))])
+
+
+def _explained(outcome: Outcome) -> Outcome:
+    """What the lab cannot know: why a counter matters."""
+    if outcome.case != "count" or outcome.finding is None:
+        return outcome
+    why = "a cap on turns, tokens or requests is reached too late, and in a loop of crashes never"
+    return dataclasses.replace(outcome, finding=dataclasses.replace(outcome.finding, why=why, advice=""))
 
 
 def _right(seed: int) -> tuple[dict[str, Any], Acts]:
     """The end of the agent's own run on the inbox of ``seed``, and what it did to the world."""
     acts: Acts = Counter()
 
-    def note(op: type[t.Op], **fields: Any) -> None:
-        if op is t.Effect and not is_request(fields["name"]):
+    def note(event_type: type[t.Op], **fields: Any) -> None:
+        if event_type is t.Effect and not is_request(fields["name"]):
             acts[fields["name"], canonical(fields["detail"])] += 1
 
     with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
