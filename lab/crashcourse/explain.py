@@ -11,7 +11,7 @@ import difflib
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from crashcourse.result import Outcome, Shown
 from crashlab import trace as t
@@ -68,9 +68,11 @@ class Table:
     @staticmethod
     def of(form: Mapping[str, Any], name: str, keys: Sequence[str]) -> Table:
         """The table ``name``, which has just these ``keys``, and may have ``why``, a text that nobody judges."""
-        table = form.get(name)
+        if name not in form:
+            _missing(f"[{name}]")
+        table = form[name]
         if not isinstance(table, dict):
-            wrong(name, table, f"a table: [{name}]") if name in form else _missing(f"[{name}]")
+            wrong(name, _short(table), f"a table: [{name}]")
         known_keys(name, table, (*keys, "why"))
         if "why" in table and not isinstance(table["why"], str):
             wrong(joined(name, "why"), table["why"], "a text")
@@ -106,7 +108,7 @@ class Table:
         return sorted(set(value))
 
 
-def _missing(place: str) -> None:
+def _missing(place: str) -> NoReturn:
     text = f"{place} is missing"
     raise UsageError(text)
 
@@ -160,7 +162,7 @@ class Stage:
         timeout_s = float(self.host.description["timeout_s"])
         whole = len(self.trace.ops)
         recording = self.host.record(kill=(state.last_op, state.cut_bytes or 0), timeout_s=timeout_s)
-        if recording.how != "signal" and not state.done == whole:
+        if recording.how != "signal" and state.done != whole:
             text = f"{state.id} did not end by its kill: {recording.how} {recording.error}"
             raise LabError(text)
         return recording
