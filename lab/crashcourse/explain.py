@@ -179,7 +179,10 @@ class Stage:
 def stage(subject: AnySubject) -> Iterator[Stage]:
     """The subject on its stage. Raises LabError where it fails without any crash: it is the course's own."""
     with Host(travel.pack(subject)) as host:
-        recorded = record_twice(host, "python")
+        try:
+            recorded = record_twice(host, "python")
+        except UsageError as error:
+            raise LabError(str(error)) from error
         if not recorded.usable:
             text = "; ".join(reason.detail for reason in recorded.unmeasured)
             raise LabError(text)
