@@ -17,7 +17,6 @@ import pytest
 
 import longrun
 from crashlab import Budget, explore
-from crashlab.crash.damage import KINDS
 from longrun.capstone import correct, naive_no_lease
 from longrun.checkpoint import correct as one_file
 from longrun.inbox import SHORT_BODY_BYTES
