@@ -108,9 +108,9 @@ def _start(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": "crashcourse.start/1", "file": str(file), "todos": todos}))
         return CONSISTENT
-    print(
-        f"created  {file}   {todos} {catalog.MARK}\ntask     {work.task(exercise)}\nnext     crashcourse check {exercise.slug}"
-    )
+    print(f"created  {file}   {todos} {catalog.MARK}")
+    print(f"task     {work.task(exercise)}")
+    print(f"next     crashcourse check {exercise.slug}")
     return CONSISTENT
 
 

@@ -40,7 +40,10 @@ class Work:
         return progress.load(self.folder).get(exercise.slug, progress.Standing())
 
     def start(self, exercise: Exercise) -> Path:
-        """Copy the starter, and write the task beside it. Raises UsageError where the learner's file is there: nothing is ever overwritten."""
+        """Copy the starter, and write the task beside it.
+
+        Raises UsageError where the learner's file is there: nothing is ever overwritten.
+        """
         file = self.file(exercise)
         if file.exists():
             text = f"{file} is there already; go on with it, or move it away to begin anew"
