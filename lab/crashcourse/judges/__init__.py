@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashcourse.judges import loss_inventory, rerun_price, save_points, saves
+from crashcourse.judges import loss_inventory, rerun_price, resume_loop, save_points, saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
     "loss_inventory": loss_inventory.judge,
     "rerun_price": rerun_price.judge,
+    "resume_loop": resume_loop.judge,
     "saves": saves.judge,
     "save_points": save_points.judge,
 }
