@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashcourse.judges import loss_inventory, rerun_price, resume_loop, save_points, saves
+from crashcourse.judges import effects_ledger, loss_inventory, rerun_price, resume_loop, save_points, saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
+    "effects_ledger": effects_ledger.judge,
     "loss_inventory": loss_inventory.judge,
     "rerun_price": rerun_price.judge,
     "resume_loop": resume_loop.judge,
