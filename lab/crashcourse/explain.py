@@ -51,8 +51,8 @@ def answers(file: Path, tables: Sequence[str]) -> dict[str, Any]:
         raise UsageError(text)
     try:
         form = parsed(file, option="--file")
-    except RecursionError as error:
-        text = f"{file.name} is nested too deeply to be read; an answer is a table of texts and numbers"
+    except (RecursionError, ValueError) as error:  # what tomllib raises beside its own: a number of 5,000 digits
+        text = f"{file.name} cannot be read ({error}); an answer is a table of short texts and numbers"
         raise UsageError(text) from error
     known_keys("", form, tables)
     return form
@@ -179,7 +179,10 @@ class Stage:
 def stage(subject: AnySubject) -> Iterator[Stage]:
     """The subject on its stage. Raises LabError where it fails without any crash: it is the course's own."""
     with Host(travel.pack(subject)) as host:
-        recorded = record_twice(host, "python")
+        try:
+            recorded = record_twice(host, "python")
+        except UsageError as error:
+            raise LabError(str(error)) from error
         if not recorded.usable:
             text = "; ".join(reason.detail for reason in recorded.unmeasured)
             raise LabError(text)
