@@ -12,6 +12,7 @@ from crashcourse.judges import (
     resume_loop,
     save_points,
     saves,
+    ways_back,
 )
 
 if TYPE_CHECKING:
@@ -29,4 +30,5 @@ JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
     "resume_loop": resume_loop.judge,
     "saves": saves.judge,
     "save_points": save_points.judge,
+    "ways_back": ways_back.judge,
 }
