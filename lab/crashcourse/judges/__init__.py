@@ -12,6 +12,7 @@ from crashcourse.judges import (
     resume_loop,
     save_points,
     saves,
+    twice,
     ways_back,
 )
 
@@ -30,5 +31,6 @@ JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
     "resume_loop": resume_loop.judge,
     "saves": saves.judge,
     "save_points": save_points.judge,
+    "twice": twice.judge,
     "ways_back": ways_back.judge,
 }
