@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DAMAGE = ("truncate", "zeros", "garbage", "missing")
 """Cuts, zeros, other bytes, and a file that is gone. One that is old and sound nobody without a ledger could tell."""
-LIGHT = dataclasses.replace(QUICK, nested=2, time_s=300.0)
+LIGHT = dataclasses.replace(QUICK, nested=2, time_s=180.0)
 """Of a recovery two crashes a moment are enough here: what a second one shows, it shows at many moments."""
 FAULTS = {"kill": "kill", "recovery": "nested", **{f"damage:{kind}": "damage" for kind in DAMAGE}}
 KINDS = {

@@ -41,6 +41,19 @@ def test_a_waiting_run_is_finished_too(tmp_path: Path) -> None:
     assert result.status == "pass", result.to_json()
 
 
+def test_to_go_on_with_a_finished_run_is_a_case_of_its_own(tmp_path: Path) -> None:
+    """It loses that case by name, and no other: each time it has come to the right end before."""
+    text = (EXERCISE.folder / "wrong" / "no_end" / EXERCISE.file).read_text()
+    rows = {row.id: row for row in marked(text, ("kill", "once", "again"), tmp_path).rows}
+    assert {name: row.verdict for name, row in rows.items()} == {
+        "kill": "consistent",
+        "once": "consistent",
+        "again": "violation",
+    }
+    assert rows["again"].finding is not None
+    assert rows["again"].finding.kind == "ran-again"
+
+
 def test_to_say_nothing_about_damage_is_no_refusal(tmp_path: Path) -> None:
     """Who returns where the state cannot be read has neither refused nor come to the end."""
     quiet = changed(
@@ -63,8 +76,9 @@ def test_to_say_nothing_about_damage_is_no_refusal(tmp_path: Path) -> None:
         (changed('"content": desk.do(call["name"], call["input"])}', '"content": "Well."}'), "expected"),
         ("import longrun\n" + SOLUTION, "longrun is not there for exercises"),
         ("def resume(desk)\n", "SyntaxError"),
+        ("import os\n\n\ndef resume(desk):\n    os._exit(0)\n", "exit"),
     ],
-    ids=["no resume", "nothing", "late count", "one result less", "nothing done", "answers", "broken"],
+    ids=["no resume", "nothing", "late count", "one result less", "nothing done", "answers", "broken", "exit"],
 )
 def test_a_run_that_fails_by_itself_is_told(text: str, message: str, tmp_path: Path) -> None:
     """It loses the first case, with the reason; nothing else is judged."""
