@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, REQUESTS_NAME, WORLD_NAME
+from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, PLACES_NAME, REQUESTS_NAME, WORLD_NAME
 from longrun.errors import LongrunError
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.lease import LOCK_NAME
@@ -96,6 +96,11 @@ class Desk:
         known: dict[str, Any] = json.loads((self.folder / MEMORY_NAME).read_text())
         return known
 
+    def places(self) -> list[str]:
+        """The named places that were reached so far, in order, by all processes."""
+        log = self.folder / PLACES_NAME
+        return log.read_text().split() if log.exists() else []
+
     def world(self) -> dict[str, Any]:
         """What stands in the world: labels, cases, replies, pages and the report."""
         return World(FileOutside(self.folder / WORLD_NAME), make_inbox(body_bytes=SHORT_BODY_BYTES)).view()
@@ -103,4 +108,4 @@ class Desk:
     def requests(self) -> int:
         """How many requests the server has answered, over all processes."""
         tally = self.folder / REQUESTS_NAME
-        return tally.read_bytes().count(b"\n") if tally.exists() else 0
+        return len(tally.read_text().split()) if tally.exists() else 0

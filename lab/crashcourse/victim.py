@@ -8,8 +8,9 @@ SIGKILL, at a place that has a name:
 * ``turn5.A+``, ``turn5.tool1.S+``, ``turn5.tool1.ledger+``: just after that save or record was durable
 * ``turn5.tool1.effect-``, ``turn5.tool1.effect+``: just before and just after that act on the world
 
-The folder holds the agent's directory ``agent``, the world's own record ``world.jsonl`` and the server's tally
-``requests.log``. Just before it dies the agent says in ``memory.json`` what it knew: in life nobody hears that.
+The folder holds the agent's directory ``agent``, the world's own record ``world.jsonl``, the server's tally
+``requests.log`` and the places that were reached, ``places.log``. Just before it dies the agent says in
+``memory.json`` what it knew: in life nobody hears that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
     from longrun.messages import Block
 
-AGENT_NAME, WORLD_NAME, REQUESTS_NAME, MEMORY_NAME = "agent", "world.jsonl", "requests.log", "memory.json"
+AGENT_NAME, WORLD_NAME, REQUESTS_NAME = "agent", "world.jsonl", "requests.log"
+MEMORY_NAME, PLACES_NAME = "memory.json", "places.log"
 KILLED = 128 + signal.SIGKILL
 FAILED = 2
 COMMANDS = ("start", "resume")
@@ -47,15 +49,22 @@ class Places:
     """Where a run stands, by name; at ``deadly`` this process dies. ``agent`` is the one that says what it knew."""
 
     deadly: str
-    memory: Path
+    folder: Path
     agent: Agent | None = None
 
     def reached(self, place: str) -> None:
         """Go past this place, if that is granted."""
+        append(self.folder / PLACES_NAME, place)
         if place != self.deadly:
             return
-        self.memory.write_text(json.dumps(_known(self.agent)))
+        (self.folder / MEMORY_NAME).write_text(json.dumps(_known(self.agent)))
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def append(path: Path, line: str) -> None:
+    """One line more, in the page cache when this returns: enough to outlive a process."""
+    with path.open("ab", buffering=0) as file:
+        file.write(f"{line}\n".encode())
 
 
 def _known(agent: Agent | None) -> dict[str, Any]:
@@ -81,8 +90,7 @@ class Server(FakeApi):
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer, counted before anyone hears it."""
-        with self.tally.open("ab", buffering=0) as file:
-            file.write(b"request\n")
+        append(self.tally, "request")
         answer = super().reply(request)
         self.turn = 1 + sum(message["role"] == "assistant" for message in request["messages"])
         self.calls = list(tool_uses(answer))
@@ -112,7 +120,7 @@ class Outside(FileOutside):
 
 def build(folder: Path, given: argparse.Namespace) -> Agent:
     """The agent, in its world, at its server; it dies at ``given.kill_at``."""
-    places = Places(given.kill_at, folder / MEMORY_NAME)
+    places = Places(given.kill_at, folder)
     server = Server(persona=given.persona, places=places, tally=folder / REQUESTS_NAME)
     world = World(Outside(folder / WORLD_NAME, server), make_inbox(body_bytes=SHORT_BODY_BYTES))
     harness = importlib.import_module(given.module).HARNESS
