@@ -7,7 +7,7 @@ process, since it is a lesson's own code. Nothing is judged: it is told what a r
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crashlab import Report
     from crashlab.crash.states import CrashState
 
-Load = "Callable[[Path], Any]"
+    Reader = Callable[[Path], Any]
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,25 @@ class Step:
     power: tuple[str, ...]
 
 
-def steps_of(report: Report, load: Load, *, profile: str) -> list[Step]:
+def steps_of(report: Report, load: Reader, *, profile: str) -> list[Step]:
     """The moments from the last call of ``save`` on. ``load(directory)`` gives a short text of what is there."""
     trace = RunFolder.open(Path(report.run), Path(report.run)).trace()
     first = max(op.n for op in trace.ops if isinstance(op, t.Call))
-    losses = Losses(trace, parse_profiles(profile))
-    killed, lost = _found(kill_states(trace), load, first), _found(losses.states(), load, first)
-    return [Step(_words(trace.op(n)), killed.get(n, ()), lost.get(n, ())) for n in range(first, len(trace.ops) + 1)]
+    killed = _found(kill_states(trace), load, first)
+    return [
+        Step(_words(trace.op(n)), killed.get(n, ()), _lost(trace, n, load, profile))
+        for n in range(first, len(trace.ops) + 1)
+    ]
 
 
-def _found(states: Iterable[CrashState], load: Load, first: int) -> dict[int, tuple[str, ...]]:
+def _lost(trace: t.Trace, n: int, load: Reader, profile: str) -> tuple[str, ...]:
+    """What is found where the power goes after ``n`` ops: the trace that ends there has this as its last moment."""
+    losses = Losses(replace(trace, ops=trace.ops[:n]), parse_profiles(profile))
+    states = (named.make() for named in losses.at(n))
+    return _found(states, load, n).get(n, ())
+
+
+def _found(states: Iterable[CrashState], load: Reader, first: int) -> dict[int, tuple[str, ...]]:
     """Per number of ops that were done, what is found; a cut write belongs to the moment before it."""
     found: dict[int, set[str]] = {}
     for state in states:
@@ -54,7 +63,7 @@ def _found(states: Iterable[CrashState], load: Load, first: int) -> dict[int, tu
     return {done: tuple(sorted(each)) for done, each in found.items()}
 
 
-def _loaded(state: CrashState, load: Load) -> str:
+def _loaded(state: CrashState, load: Reader) -> str:
     with tempfile.TemporaryDirectory(prefix="crashcourse-") as place:
         directory.write(state.tree, place)
         return str(load(Path(place) / "dir"))

@@ -54,7 +54,7 @@ def measure(folder: Path) -> Data:
             name: {fault: [cell.verdict, cell.kind] for fault, cell in cells_of(report).items()}
             for name, report in reports.items()
         },
-        "steps": {name: _steps(name, reports[name]) for name in ("correct", "naive_in_place", "naive_no_fsync")},
+        "steps": {name: _steps(name, reports[name]) for name in ("correct", "naive_in_place", "naive_no_fsync", "naive_no_dirsync")},
         "lost": _lost(reports["naive_no_fsync"]),
         "late": _late(folder),
         "cut stream": _cut_stream(folder),

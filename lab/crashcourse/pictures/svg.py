@@ -9,6 +9,7 @@ panel.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
@@ -136,14 +137,16 @@ class Board:
     def picture(self, title: str, text: str, *, height: float, wide: float = WIDTH) -> Picture:
         """All of it on a panel, under its title. The twin is what a screen reader says."""
         title = plain(title)
+        key = hashlib.blake2b(f"{title}\n{text}".encode(), digest_size=4).hexdigest()  # many stand on one page
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} {height:g}" width="{wide:g}" '
-            f'height="{height:g}" role="img" aria-labelledby="t d" font-family={quoteattr(FONT)} font-size="{SIZE}">'
+            f'height="{height:g}" role="img" aria-labelledby="t{key} d{key}" '
+            f'font-family={quoteattr(FONT)} font-size="{SIZE}">'
         )
         panel = (
             f'<rect x="0.5" y="0.5" width="{wide - 1:g}" height="{height - 1:g}" rx="8" fill="{PANEL}" stroke="{RULE}"/>'
         )
-        named = f'<title id="t">{escape(title)}</title>\n<desc id="d">{escape(text)}</desc>'
+        named = f'<title id="t{key}">{escape(title)}</title>\n<desc id="d{key}">{escape(text)}</desc>'
         shown = f'<text x="{MARGIN}" y="32" fill="{INK}" font-size="15" font-weight="700">{escape(title)}</text>'
         body = "\n".join([head, named, panel, shown, *self.elements, "</svg>"])
         return Picture(title, body + "\n", f"{title}\n\n{text}\n")

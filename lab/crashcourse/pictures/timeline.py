@@ -92,7 +92,11 @@ def _mark(board: Board, x: float, y: float, mark: Mark, color: str, *, dead: boo
 def _told(marks: Sequence[Mark], crash: int) -> list[tuple[str, bool]]:
     """The marks in words, those last before the crash: few enough to read."""
     before = [mark for mark in marks if mark.at <= crash and mark.text]
-    return [(f"{mark.at} {mark.lane}: {mark.text}" + "  LOST" * mark.lost, mark.lost) for mark in before[-7:]]
+    lanes = {mark.lane for mark in marks}
+    return [
+        (f"{mark.at} " + f"{mark.lane}: " * (len(lanes) > 1) + mark.text + "  LOST" * mark.lost, mark.lost)
+        for mark in before[-7:]
+    ]
 
 
 def _below(
