@@ -64,3 +64,25 @@ def saver(module: str, *, name: str = "") -> Store:
     'naive_in_place'
     """
     return Store(Save(module), Load(module), values=VALUES, name=name or module.rpartition(".")[2])
+
+
+LARGE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class SplitSave(Save):
+    """A save with a fault that only long runs meet: above a size it overwrites the file, "to need no second copy"."""
+
+    def __call__(self, directory: Path, value: dict[str, Any]) -> None:
+        """Save it, in place where it is large."""
+        if len(value["text"]) <= LARGE_BYTES:
+            super().__call__(directory, value)
+        else:
+            Save("longrun.checkpoint.naive_in_place")(directory, value)
+
+
+def split(*, text_bytes: int) -> Store:
+    """A store with :class:`SplitSave`, and a second value whose text has so many letters."""
+    module = "longrun.checkpoint.correct"
+    values = (VALUES[0], {"seq": 2, "text": "x" * text_bytes})
+    return Store(SplitSave(module), Load(module), values=values, name=f"split, {text_bytes} letters")

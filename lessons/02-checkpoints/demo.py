@@ -10,7 +10,7 @@ from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect
 from crashcourse.pictures import Cell, Mark, Picture, Rung, ladder, matrix, timeline, tree_of
 from crashcourse.pictures.matrix import cells_of
-from crashcourse.savers import Load, saver
+from crashcourse.savers import Load, saver, split
 from crashcourse.steps import joined, seen, steps_of
 from crashlab import Budget, explore
 from longrun.checkpoint import naive_cut_stream
@@ -58,11 +58,18 @@ def measure(folder: Path) -> Data:
         "lost": _lost(reports["naive_no_fsync"]),
         "late": _late(folder),
         "cut stream": _cut_stream(folder),
+        "split": {str(size): _split(size, folder) for size in (6_000, 70_000)},
     }
 
 
 def _explored(name: str, folder: Path) -> Report:
     return explore(saver(f"{HOME}.{name}"), faults=ASKED, profile="xfs", budget=BRIEF, out=folder / "runs")
+
+
+def _split(text_bytes: int, folder: Path) -> str:
+    report = explore(split(text_bytes=text_bytes), faults="kill", budget=BRIEF, out=folder / "runs")
+    expect(report.verdict, "violation" if text_bytes > 65_536 else "consistent", f"a save of {text_bytes} letters")
+    return report.verdict
 
 
 def _steps(name: str, report: Report) -> list[list[Any]]:
@@ -151,6 +158,9 @@ def tell(data: Data) -> Iterator[str]:
         yield f"\n{name}, killed at {wrong['place']}, resumed: {what} {wrong[what]}{of}"
         yield f"correct, killed at the same place, resumed: {what} {right[what]}{of_right}"
     yield f"\nnaive_cut_stream, an answer that is cut: refund for T-102 {data['cut stream']['refunds'][0]} yen"
+    yield ""
+    for size, verdict in data["split"].items():
+        yield f"one bug more, killed everywhere in a save of {size} letters: {verdict}"
 
 
 def _wrapped(saves: list[str]) -> Iterator[str]:
