@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, PLACES_NAME, REQ
 from longrun.errors import LongrunError
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.lease import LOCK_NAME
+from longrun.ledger import LEDGER_NAME
+from longrun.protocol import CHECKPOINT_NAME
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
@@ -81,6 +84,11 @@ class Desk:
             raise RunFailed(text + done.stderr)
         return Ended(done.returncode, json.loads(done.stdout) if done.stdout else {})
 
+    def copy(self, folder: Path, module: str = "") -> Desk:
+        """Another desk that begins with all that lies here, and goes on with the harness of ``module``."""
+        shutil.copytree(self.folder, folder)
+        return replace(self, folder=folder, module=module or self.module)
+
     def files(self) -> dict[str, int]:
         """The files of the agent and their sizes. The empty file of the lease is left out."""
         root = self.folder / AGENT_NAME
@@ -95,6 +103,16 @@ class Desk:
         """What the process knew when it was killed."""
         known: dict[str, Any] = json.loads((self.folder / MEMORY_NAME).read_text())
         return known
+
+    def checkpoint(self) -> dict[str, Any]:
+        """The newest checkpoint as it lies in its file."""
+        form: dict[str, Any] = json.loads(self.read(CHECKPOINT_NAME))
+        return form
+
+    def records(self) -> list[dict[str, Any]]:
+        """The ledger, a record a line."""
+        path = self.folder / AGENT_NAME / LEDGER_NAME
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def places(self) -> list[str]:
         """The named places that were reached so far, in order, by all processes."""

@@ -65,7 +65,7 @@ class Exhibit:
 
     def write(self, data: Data) -> None:
         """Keep the data, and draw the pictures from it."""
-        (self.home / MEASURED_NAME).write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+        (self.home / MEASURED_NAME).write_text(json.dumps(data, indent=1) + "\n")
         folder = self.home / PICTURES_NAME
         folder.mkdir(exist_ok=True)
         for name, picture in self.pictures(data).items():
