@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, PLACES_NAME, REQUESTS_NAME, WORLD_NAME
@@ -24,6 +23,8 @@ from longrun.protocol import CHECKPOINT_NAME
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from longrun.personas import Persona
 
 TIMEOUT_S = 120.0
@@ -52,6 +53,7 @@ class Desk:
     """One agent's place. ``module`` holds its HARNESS, for example ``longrun.memory.naive_notes``.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     desk = Desk(Path(folder), "longrun.memory.naive_memory_only")
     ...     desk.start(kill_at="turn4.tool1.effect+").exit, desk.files(), desk.world()["cases"]

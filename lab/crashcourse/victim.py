@@ -1,4 +1,4 @@
-"""``python -m crashcourse.victim``: one run of an agent in a process that may be killed, and the parent that outlives it.
+"""``python -m crashcourse.victim``: a run of an agent in a process that may be killed, and the parent that outlives it.
 
 The parent forks the agent and waits, as a shell does: a child that was killed by signal 9 becomes exit status
 137. Neither a test nor the kernel of a notebook is in danger, since what dies is their child's child. The death is a

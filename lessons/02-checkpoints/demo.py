@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect
-from crashcourse.pictures import Cell, Mark, Picture, Rung, ladder, matrix, timeline, tree_of
+from crashcourse.pictures import Cell, Mark, Picture, Rung, ladder, matrix, timeline
 from crashcourse.pictures.matrix import cells_of
 from crashcourse.savers import Load, saver, split
 from crashcourse.steps import joined, seen, steps_of
@@ -54,7 +54,10 @@ def measure(folder: Path) -> Data:
             name: {fault: [cell.verdict, cell.kind] for fault, cell in cells_of(report).items()}
             for name, report in reports.items()
         },
-        "steps": {name: _steps(name, reports[name]) for name in ("correct", "naive_in_place", "naive_no_fsync", "naive_no_dirsync")},
+        "steps": {
+            name: _steps(name, reports[name])
+            for name in ("correct", "naive_in_place", "naive_no_fsync", "naive_no_dirsync")
+        },
         "lost": _lost(reports["naive_no_fsync"]),
         "late": _late(folder),
         "cut stream": _cut_stream(folder),
@@ -80,7 +83,9 @@ def _steps(name: str, report: Report) -> list[list[Any]]:
 def _lost(report: Report) -> dict[str, Any]:
     """The smallest power loss of the design without fsync: its ops, what is on the disk, what was said."""
     finding = next(each for each in report.findings if each.fault == "power" and each.kind == "stuck")
-    ops = [[op.op, op.text if op.path else "", op.note == "lost"] for op in finding.ops if op.op != "call"]
+    ops: list[tuple[str, str, bool]] = [
+        (op.op, op.text if op.path else "", op.note == "lost") for op in finding.ops if op.op != "call"
+    ]
     expect([op for op, _, lost in ops if lost], ["write"], "what the power loss took")
     return {
         "id": finding.id,
@@ -100,7 +105,7 @@ def _plain(text: str) -> str:
 
 def _late(folder: Path) -> dict[str, Any]:
     """What three harnesses that save well, but late, know after a kill, beside what the world and the server know."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, place in (("naive_b_only", AFTER_REPLY), ("naive_late_first_save", "turn1.request+")):
         for module in (name, "correct"):
             desk = Desk(folder / f"{name}-{module}", f"{HOME}.{module}")
@@ -121,7 +126,9 @@ def _late(folder: Path) -> dict[str, Any]:
     expect(right["requests answered"] - right["requests counted"], 0, "requests that the correct one missed")
     desk = Desk(folder / "whole", f"{HOME}.correct")
     desk.start()
-    found["saves"] = [place[:-1] for place in desk.places() if place[:-1].rpartition(".")[2] in ("R", "A", "S", "B", "E")]
+    found["saves"] = [
+        place[:-1] for place in desk.places() if place[:-1].rpartition(".")[2] in ("R", "A", "S", "B", "E")
+    ]
     return found
 
 
@@ -190,14 +197,18 @@ def _five_calls(data: Data) -> Picture:
         Rung(after, "has returned" if "returned" in after else "is saving", joined(kill), joined(power))
         for after, kill, power in data["steps"]["correct"]
     ]
-    return ladder("A save in five calls, stopped after each", rungs, heads=("the process", "after a kill", "after power loss"))
+    return ladder(
+        "A save in five calls, stopped after each", rungs, heads=("the process", "after a kill", "after power loss")
+    )
 
 
 def _no_fsync(data: Data) -> Picture:
     lost = data["lost"]
     marks = [Mark(at, "calls", f"{op} {text}".strip(), gone) for at, (op, text, gone) in enumerate(lost["ops"], 1)]
     left = [*lost["disk"], f"load raises {lost['recovery']}"]
-    return timeline("A save without fsync, and the power goes", marks, crash=len(marks), crash_text="power loss", left=left)
+    return timeline(
+        "A save without fsync, and the power goes", marks, crash=len(marks), crash_text="power loss", left=left
+    )
 
 
 exhibit = Exhibit(Path(__file__).parent, measure, tell, pictures)

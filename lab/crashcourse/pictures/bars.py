@@ -9,7 +9,7 @@ from crashcourse.pictures.svg import BAD, COOL, DIM, MARGIN, TINTS, TOP, WIDTH, 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_ROW = 30
+_ROW, _LETTERS = 30, 40
 
 
 def bars(title: str, counts: Mapping[str, int], *, unit: str, bad: Collection[str] = ()) -> Picture:
@@ -26,8 +26,9 @@ def bars(title: str, counts: Mapping[str, int], *, unit: str, bad: Collection[st
     """
     names = max(len(cut(name, 40)) for name in counts)
     most = max([*counts.values(), 1])
+    digits = len(str(most))
     lines = [
-        f"  {cut(name, 40):{names}}  {count:{len(str(most))}}  {'#' * _hashes(count, most)}{'  !' * (name in bad)}".rstrip()
+        f"  {cut(name, 40):{names}}  {count:{digits}}  {'#' * _hashes(count, most)}{'  !' * (name in bad)}".rstrip()
         for name, count in counts.items()
     ]
     board, left = Board(), MARGIN + width("m" * names) + 20
@@ -44,4 +45,4 @@ def bars(title: str, counts: Mapping[str, int], *, unit: str, bad: Collection[st
 
 
 def _hashes(count: int, most: int) -> int:
-    return count if most <= 40 else round(count * 40 / most)
+    return count if most <= _LETTERS else round(count * _LETTERS / most)

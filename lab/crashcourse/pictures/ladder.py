@@ -6,7 +6,21 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crashcourse.pictures.svg import BAD, COOL, DIM, GOOD, INK, MARGIN, RULE, TOP, WIDTH, Board, Picture, letters_in, plain
+from crashcourse.pictures.svg import (
+    BAD,
+    COOL,
+    DIM,
+    GOOD,
+    INK,
+    MARGIN,
+    RULE,
+    TOP,
+    WIDTH,
+    Board,
+    Picture,
+    letters_in,
+    plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,7 +38,8 @@ class Cell:
 def matrix(title: str, columns: Sequence[str], rows: Mapping[str, Mapping[str, Cell]]) -> Picture:
     """The picture of ``rows``: a name, and a cell per column; what has none was not tried.
 
-    >>> print(matrix("Saves", ["kill", "power"], {"no_fsync": {"kill": Cell("consistent"), "power": Cell("violation")}}))
+    >>> cells = {"kill": Cell("consistent"), "power": Cell("violation")}
+    >>> print(matrix("Saves", ["kill", "power"], {"no_fsync": cells}))
     Saves
     <BLANKLINE>
                 kill   power

@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crashcourse.pictures.svg import BAD, COOL, DIM, DOUBT, GOOD, MARGIN, RULE, TOP, WIDTH, Board, Picture, letters_in, plain
+from crashcourse.pictures.svg import (
+    BAD,
+    COOL,
+    DIM,
+    DOUBT,
+    GOOD,
+    MARGIN,
+    RULE,
+    TOP,
+    WIDTH,
+    Board,
+    Picture,
+    letters_in,
+    plain,
+)
 from crashcourse.pictures.svg import cut as shortened
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 The panel has a colour of its own, so that a picture reads on a dark page as on a light one, also inside an ``img``,
 where a page's style does not reach. A verdict is told by a word or a letter and never by its colour alone. Text is
 text, not paths: it can be searched and read aloud. Widths are reckoned, not measured: in a fixed-width type every
-letter is about 0.6 of its height wide (assumed; 0.60 to 0.61 in the common ones), and lines are cut where they would leave the
-panel.
+letter is about 0.6 of its height wide (assumed; 0.60 to 0.61 in the common ones), and lines are cut where they would
+leave the panel.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Picture:
 
 
 def plain(text: str) -> str:
-    """The text with everything escaped that no terminal and no XML should get.
+    r"""The text with everything escaped that no terminal and no XML should get.
 
-    >>> plain("a\\x1b[31m\\x00 caf\\u00e9")
-    'a\\\\x1b[31m\\\\x00 caf\\\\xe9'
+    >>> plain("a\x1b[31m\x00 caf\u00e9")
+    'a\\x1b[31m\\x00 caf\\xe9'
     """
     safe = text.encode("ascii", "backslashreplace").decode()
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in safe)
@@ -143,9 +143,7 @@ class Board:
             f'height="{height:g}" role="img" aria-labelledby="t{key} d{key}" '
             f'font-family={quoteattr(FONT)} font-size="{SIZE}">'
         )
-        panel = (
-            f'<rect x="0.5" y="0.5" width="{wide - 1:g}" height="{height - 1:g}" rx="8" fill="{PANEL}" stroke="{RULE}"/>'
-        )
+        panel = f'<rect x="0.5" y="0.5" width="{wide - 1:g}" height="{height - 1:g}" rx="8" fill="{PANEL}" stroke="{RULE}"/>'
         named = f'<title id="t{key}">{escape(title)}</title>\n<desc id="d{key}">{escape(text)}</desc>'
         shown = f'<text x="{MARGIN}" y="32" fill="{INK}" font-size="15" font-weight="700">{escape(title)}</text>'
         body = "\n".join([head, named, panel, shown, *self.elements, "</svg>"])

@@ -5,8 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crashcourse.pictures.svg import BAD, COOL, DIM, DOUBT, GOOD, INK, MARGIN, RULE, TOP, WIDTH, Board, Picture, cut
-from crashcourse.pictures.svg import letters_in, plain, width
+from crashcourse.pictures.svg import (
+    BAD,
+    COOL,
+    DIM,
+    DOUBT,
+    GOOD,
+    INK,
+    MARGIN,
+    RULE,
+    TOP,
+    WIDTH,
+    Board,
+    Picture,
+    cut,
+    letters_in,
+    plain,
+    width,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +47,7 @@ class Mark:
     lost: bool = False
 
 
-def timeline(
+def timeline(  # noqa: PLR0913 - all but two by keyword
     title: str,
     marks: Sequence[Mark],
     *,
@@ -58,8 +74,8 @@ def timeline(
       left    a.json  9 bytes
     <BLANKLINE>
     """
-    lanes = list(dict.fromkeys(mark.lane for mark in marks))
-    text = _text(marks, lanes, crash, crash_text, left, gone)
+    story = _Story(marks, crash, crash_text, left, gone)
+    lanes = story.lanes
     board, last = Board(), max(mark.at for mark in marks)
     start = MARGIN + 20 + width("m" * max(len(plain(each)) for each in [*lanes, "on disk"]))
     step = min(60.0, (WIDTH - start - MARGIN - 10) / max(1, last))
@@ -77,8 +93,8 @@ def timeline(
     board.text(
         wall + (-14 if at_end else 14), foot + 9, crash_text, color=BAD, bold=True, anchor="end" if at_end else "start"
     )
-    height = _below(board, foot + 42, _told(marks, crash), left, gone)
-    return board.picture(title, text, height=height)
+    height = _below(board, foot + 42, story)
+    return board.picture(title, story.text(), height=height)
 
 
 def _mark(board: Board, x: float, y: float, mark: Mark, color: str, *, dead: bool) -> None:  # noqa: PLR0913 - one mark
@@ -89,26 +105,14 @@ def _mark(board: Board, x: float, y: float, mark: Mark, color: str, *, dead: boo
         board.dot(x, y, color=RULE if dead else color, radius=4, hollow=dead)
 
 
-def _told(marks: Sequence[Mark], crash: int) -> list[tuple[str, bool]]:
-    """The marks in words, those last before the crash: few enough to read."""
-    before = [mark for mark in marks if mark.at <= crash and mark.text]
-    lanes = {mark.lane for mark in marks}
-    return [
-        (f"{mark.at} " + f"{mark.lane}: " * (len(lanes) > 1) + mark.text + "  LOST" * mark.lost, mark.lost)
-        for mark in before[-7:]
-    ]
-
-
-def _below(
-    board: Board, y: float, told: Sequence[tuple[str, bool]], left: Sequence[str], gone: Sequence[str]
-) -> float:
+def _below(board: Board, y: float, story: _Story) -> float:
     """The words under the lines; where they end."""
     letters = letters_in(WIDTH - 2 * MARGIN)
-    for words, lost in told:
+    for words, lost in story.told:
         board.text(MARGIN, y, cut(words, letters), color=BAD if lost else DIM)
         y += _ROW
     y += 6
-    for head, color, lines in (("left", GOOD, left), ("gone", DOUBT, gone)):
+    for head, color, lines in (("left", GOOD, story.left), ("gone", DOUBT, story.gone)):
         for at, line in enumerate(lines):
             if at == 0:
                 board.pill(MARGIN, y, head, color=color, wide=54)
@@ -117,27 +121,46 @@ def _below(
     return y
 
 
-def _text(  # noqa: PLR0913 - all that is told
-    marks: Sequence[Mark],
-    lanes: Sequence[str],
-    crash: int,
-    crash_text: str,
-    left: Sequence[str],
-    gone: Sequence[str],
-) -> str:
-    names = max(len(plain(each)) for each in [*lanes, "crash"]) + 2
-    lines = []
-    for at, lane in enumerate(lanes):
-        row = [" "] * (max(mark.at for mark in marks) + 1)
-        for mark in marks:
-            if mark.lane == lane:
-                row[mark.at] = "!" if mark.lost else "." if mark.at > crash else _SIGNS[at % 4]
-        lines.append(f"  {plain(lane):{names}} {''.join(row)}".rstrip())
-    lines += [f"  {'crash':{names}} {' ' * crash}X {plain(crash_text)}", ""]
-    lines += [f"  {plain(words)}" for words, _ in _told(marks, crash)]
-    for head, more in (("left", left), ("gone", gone)):
-        lines += [""] * bool(more) + [f"  {head * (at == 0):{names}} {plain(line)}" for at, line in enumerate(more)]
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class _Story:
+    """What is told in words."""
+
+    marks: Sequence[Mark]
+    crash: int
+    crash_text: str
+    left: Sequence[str]
+    gone: Sequence[str]
+
+    @property
+    def lanes(self) -> list[str]:
+        return list(dict.fromkeys(mark.lane for mark in self.marks))
+
+    @property
+    def told(self) -> list[tuple[str, bool]]:
+        """The marks in words, those last before the crash: few enough to read."""
+        before = [mark for mark in self.marks if mark.at <= self.crash and mark.text]
+        named = len(self.lanes) > 1
+        return [
+            (f"{mark.at} " + f"{mark.lane}: " * named + mark.text + "  LOST" * mark.lost, mark.lost)
+            for mark in before[-7:]
+        ]
+
+    def text(self) -> str:
+        """The twin in ASCII."""
+        names = max(len(plain(each)) for each in [*self.lanes, "crash"]) + 2
+        lines = []
+        for at, lane in enumerate(self.lanes):
+            row = [" "] * (max(mark.at for mark in self.marks) + 1)
+            for mark in self.marks:
+                if mark.lane == lane:
+                    row[mark.at] = "!" if mark.lost else "." if mark.at > self.crash else _SIGNS[at % 4]
+            lines.append(f"  {plain(lane):{names}} {''.join(row)}".rstrip())
+        lines += [f"  {'crash':{names}} {' ' * self.crash}X {plain(self.crash_text)}", ""]
+        lines += [f"  {plain(words)}" for words, _ in self.told]
+        for head, more in (("left", self.left), ("gone", self.gone)):
+            lines += [""] * bool(more)
+            lines += [f"  {head * (at == 0):{names}} {plain(line)}" for at, line in enumerate(more)]
+        return "\n".join(lines)
 
 
 def timeline_of(title: str, finding: Finding) -> Picture:

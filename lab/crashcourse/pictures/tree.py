@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashcourse.pictures.svg import BAD, DIM, DOUBT, GOOD, MARGIN, RULE, TOP, WIDTH, Board, Picture, cut, letters_in
-from crashcourse.pictures.svg import plain
+from crashcourse.pictures.svg import (
+    BAD,
+    DIM,
+    DOUBT,
+    GOOD,
+    MARGIN,
+    RULE,
+    TOP,
+    WIDTH,
+    Board,
+    Picture,
+    cut,
+    letters_in,
+    plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
