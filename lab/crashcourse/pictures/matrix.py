@@ -32,7 +32,7 @@ class Cell:
     @property
     def word(self) -> str:
         """What stands in the cell; a violation has a V, whatever the colours."""
-        return f"V {self.kind}".rstrip() if self.verdict == "violation" else _WORDS[self.verdict]
+        return f"V {cut(self.kind, 24)}".rstrip() if self.verdict == "violation" else _WORDS[self.verdict]
 
 
 def matrix(title: str, columns: Sequence[str], rows: Mapping[str, Mapping[str, Cell]]) -> Picture:
@@ -46,20 +46,21 @@ def matrix(title: str, columns: Sequence[str], rows: Mapping[str, Mapping[str, C
       no_fsync  ok     V
     <BLANKLINE>
     """
+    heads = [cut(column, 24) for column in columns]
     cells = {name: [row.get(column, Cell()).word for column in columns] for name, row in rows.items()}
     names = max((len(cut(name, 40)) for name in rows), default=0)
-    wide = [max(len(column), *(len(row[at]) for row in cells.values())) for at, column in enumerate(columns)]
+    wide = [max(len(head), *(len(row[at]) for row in cells.values())) for at, head in enumerate(heads)]
     text = "\n".join(
         [
-            _line("", columns, names, wide),
+            _line("", heads, names, wide),
             *(_line(cut(name, 40), row, names, wide) for name, row in cells.items()),
         ]
     )
     board, space = Board(), [width("m" * each) + 16 for each in wide]
     left = MARGIN + width("m" * names) + 18
-    starts = [left + sum(space[:at]) + _GAP * at for at in range(len(columns))]
-    for x, column, each in zip(starts, columns, space, strict=True):
-        board.text(x + each / 2, TOP, column, anchor="middle", bold=True)
+    starts = [left + sum(space[:at]) + _GAP * at for at in range(len(heads))]
+    for x, head, each in zip(starts, heads, space, strict=True):
+        board.text(x + each / 2, TOP, head, anchor="middle", bold=True)
     for at, (name, row) in enumerate(rows.items()):
         y = TOP + _ROW * (at + 1)
         board.line(MARGIN, y - 20, starts[-1] + space[-1], y - 20, color=RULE)

@@ -143,7 +143,8 @@ class Board:
             f'height="{height:g}" role="img" aria-labelledby="t{key} d{key}" '
             f'font-family={quoteattr(FONT)} font-size="{SIZE}">'
         )
-        panel = f'<rect x="0.5" y="0.5" width="{wide - 1:g}" height="{height - 1:g}" rx="8" fill="{PANEL}" stroke="{RULE}"/>'
+        sides = f'width="{wide - 1:g}" height="{height - 1:g}"'
+        panel = f'<rect x="0.5" y="0.5" {sides} rx="8" fill="{PANEL}" stroke="{RULE}"/>'
         named = f'<title id="t{key}">{escape(title)}</title>\n<desc id="d{key}">{escape(text)}</desc>'
         shown = f'<text x="{MARGIN}" y="32" fill="{INK}" font-size="15" font-weight="700">{escape(title)}</text>'
         body = "\n".join([head, named, panel, shown, *self.elements, "</svg>"])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from crashlab import Finding
 
-_LANE, _ROW, _STEP = 34, 22, 15.0
+_LANE, _ROW, _NAME = 34, 22, 24
 _COLORS = (COOL, INK, GOOD)
 _SIGNS = "|*o+"
 
@@ -77,12 +77,12 @@ def timeline(  # noqa: PLR0913 - all but two by keyword
     story = _Story(marks, crash, crash_text, left, gone)
     lanes = story.lanes
     board, last = Board(), max(mark.at for mark in marks)
-    start = MARGIN + 20 + width("m" * max(len(plain(each)) for each in [*lanes, "on disk"]))
+    start = MARGIN + 20 + width("m" * max(len(cut(each, _NAME)) for each in lanes))
     step = min(60.0, (WIDTH - start - MARGIN - 10) / max(1, last))
     wall = start + step * crash
     for at, lane in enumerate(lanes):
         y = TOP + 8 + _LANE * at
-        board.text(MARGIN, y + 4, lane, color=DIM)
+        board.text(MARGIN, y + 4, cut(lane, _NAME), color=DIM)
         board.line(start, y, start + step * last, y)
         for mark in (mark for mark in marks if mark.lane == lane):
             _mark(board, start + step * (mark.at - 0.5), y, mark, _COLORS[at % 3], dead=mark.at > crash)
@@ -147,14 +147,14 @@ class _Story:
 
     def text(self) -> str:
         """The twin in ASCII."""
-        names = max(len(plain(each)) for each in [*self.lanes, "crash"]) + 2
+        names = max(len(cut(each, _NAME)) for each in [*self.lanes, "crash"]) + 2
         lines = []
         for at, lane in enumerate(self.lanes):
             row = [" "] * (max(mark.at for mark in self.marks) + 1)
             for mark in self.marks:
                 if mark.lane == lane:
                     row[mark.at] = "!" if mark.lost else "." if mark.at > self.crash else _SIGNS[at % 4]
-            lines.append(f"  {plain(lane):{names}} {''.join(row)}".rstrip())
+            lines.append(f"  {cut(lane, _NAME):{names}} {''.join(row)}".rstrip())
         lines += [f"  {'crash':{names}} {' ' * self.crash}X {plain(self.crash_text)}", ""]
         lines += [f"  {plain(words)}" for words, _ in self.told]
         for head, more in (("left", self.left), ("gone", self.gone)):
