@@ -6,15 +6,20 @@ dies; and the outside world with the server's bill, which nobody can take back.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, PLACES_NAME, REQUESTS_NAME, WORLD_NAME
+from longrun.rewind import timelines
+from longrun.rewind.subjects import points_in
+
+from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, PLACES_NAME, REQUESTS_NAME, WORLD_NAME, ways_of
 from longrun.errors import LongrunError
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.lease import LOCK_NAME
@@ -26,7 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from longrun.personas import Persona
+    from longrun.protocol import Checkpoint
 
+_RANDOM = re.compile(r"\b(toolu|run|msg)[-_][0-9a-f]{8,}|\b[0-9a-f]{64}\b")
 TIMEOUT_S = 120.0
 """A run takes a third of a second; this is for machines that are very busy."""
 
@@ -64,18 +71,32 @@ class Desk:
     module: str
     persona: Persona = "careful"
 
-    def start(self, *, kill_at: str = "") -> Ended:
-        """Run from the beginning, in a process that dies at ``kill_at``. Raises RunFailed where it did not."""
-        return self._run("start", kill_at)
+    def start(self, *, kill_at: str = "", full_at: str = "") -> Ended:
+        """Run from the beginning, in a process that dies at ``kill_at``. Raises RunFailed where it did not.
 
-    def resume(self, *, kill_at: str = "") -> Ended:
-        """Go on from what is there, in a new process. Raises RunFailed where it should die and did not."""
-        return self._run("resume", kill_at)
+        The first record of the ledger after ``full_at`` finds no room on the disk.
+        """
+        return self._run("start", kill_at, full_at)
 
-    def _run(self, command: str, kill_at: str) -> Ended:
-        given = [command, str(self.folder), self.module, "--persona", self.persona]
+    def resume(self, *, kill_at: str = "", line: str = "") -> Ended:
+        """Go on from what is there, in a new process. Raises RunFailed where it should die and did not.
+
+        ``line`` is the fork that goes on, instead of the run.
+        """
+        return self._run("resume", kill_at, "", "--line", line)
+
+    def rewind(self, turn: int, *, go_on: bool = False, kill_at: str = "") -> Ended:
+        """Go back to the end of a turn; with ``go_on`` the same process then runs on."""
+        return self._run("rewind", kill_at, "", "--turn", str(turn), *(["--go-on"] if go_on else []))
+
+    def fork(self, name: str, turn: int, *, kill_at: str = "") -> Ended:
+        """Begin a line of its own at the end of a turn; nothing runs on yet."""
+        return self._run("fork", kill_at, "", "--turn", str(turn), "--name", name)
+
+    def _run(self, command: str, kill_at: str, full_at: str, *more: str) -> Ended:
+        given = [command, str(self.folder), self.module, "--persona", self.persona, *more]
         done = subprocess.run(
-            [sys.executable, "-m", "crashcourse.victim", *given, *(["--kill-at", kill_at] if kill_at else [])],
+            [sys.executable, "-m", "crashcourse.victim", *given, "--kill-at", kill_at, "--full-at", full_at],
             capture_output=True,
             text=True,
             check=False,
@@ -111,10 +132,33 @@ class Desk:
         form: dict[str, Any] = json.loads(self.read(CHECKPOINT_NAME))
         return form
 
+    def points(self, line: str = "") -> list[Checkpoint]:
+        """The points of the run, or of one of its forks, by their numbers."""
+        return points_in(self._directory(line))
+
+    def head(self, line: str = "") -> Checkpoint | None:
+        """What the design itself takes for the newest point."""
+        return ways_of(self.module).harness.load(self._directory(line))
+
+    def _directory(self, line: str) -> Path:
+        root = self.folder / AGENT_NAME
+        return timelines.place_of(root, line) if line else root
+
     def records(self) -> list[dict[str, Any]]:
         """The ledger, a record a line."""
         path = self.folder / AGENT_NAME / LEDGER_NAME
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def fingerprint(self) -> str:
+        """A hash of all files, the ids that are drawn at random and the checksums over them set aside.
+
+        Two desks with one fingerprint are the same to whoever has to go by their files.
+        """
+        root, digest = self.folder / AGENT_NAME, hashlib.blake2b(digest_size=4)
+        for name in self.files():
+            text = _RANDOM.sub("*", (root / name).read_text())
+            digest.update(f"{name}\0{text}\0".encode())
+        return digest.hexdigest()
 
     def places(self) -> list[str]:
         """The named places that were reached so far, in order, by all processes."""

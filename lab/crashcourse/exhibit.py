@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from crashcourse.pictures import Picture
+
+    Task = TypeVar("Task")
+    Found = TypeVar("Found")
 
 MEASURED_NAME, PICTURES_NAME = "measured.json", "pictures"
 Data = dict[str, Any]
@@ -41,6 +46,12 @@ def expect(found: object, wanted: object, what: str) -> None:
     if found != wanted:
         text = f"{what}: found {found!r}, the lesson says {wanted!r}"
         raise Stale(text)
+
+
+def together(work: Callable[[Task], Found], tasks: Iterable[Task]) -> list[Found]:
+    """What ``work`` makes of each task, in their order; several at a time, since each mostly waits for a process."""
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(work, tasks))
 
 
 @dataclass(frozen=True)

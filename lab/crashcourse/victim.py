@@ -7,6 +7,7 @@ SIGKILL, at a place that has a name:
 * ``turn5.request+``: the server has answered, and nobody has kept the answer yet
 * ``turn5.A+``, ``turn5.tool1.S+``, ``turn5.tool1.ledger+``: just after that save or record was durable
 * ``turn5.tool1.effect-``, ``turn5.tool1.effect+``: just before and just after that act on the world
+* ``turn5.request.draft1+``: after that request, the first new file that was written is about to get its name
 
 The folder holds the agent's directory ``agent``, the world's own record ``world.jsonl``, the server's tally
 ``requests.log`` and the places that were reached, ``places.log``. Just before it dies the agent says in
@@ -16,6 +17,7 @@ The folder holds the agent's directory ``agent``, the world's own record ``world
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import json
 import os
@@ -25,40 +27,86 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longrun.rewind import timelines
+from longrun.rewind.subjects import Ways
+from longrun.rewind.timelines import Goal
+
 from longrun.errors import LongrunError
 from longrun.fake_api import FakeApi
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
+from longrun.ledger import Ledger
 from longrun.loop import Agent
 from longrun.messages import tool_uses
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from longrun.messages import Block
+    from longrun.protocol import Checkpoint
 
 AGENT_NAME, WORLD_NAME, REQUESTS_NAME = "agent", "world.jsonl", "requests.log"
 MEMORY_NAME, PLACES_NAME = "memory.json", "places.log"
 KILLED = 128 + signal.SIGKILL
 FAILED = 2
-COMMANDS = ("start", "resume")
+COMMANDS = ("start", "resume", "rewind", "fork")
 
 
 @dataclass
 class Places:
-    """Where a run stands, by name; at ``deadly`` this process dies. ``agent`` is the one that says what it knew."""
+    """Where a run stands, by name; at ``deadly`` this process dies. ``agent`` is the one that says what it knew.
+
+    At ``full`` the disk has no room for the next record of the ledger, once.
+    """
 
     deadly: str
+    full: str
     folder: Path
     agent: Agent | None = None
+    last: str = "start"
+    drafts: int = 0
+
+    def drafted(self) -> None:
+        """A file is written whole, and has not its name yet."""
+        self.drafts += 1
+        self._at(f"{self.last}.draft{self.drafts}+")
 
     def reached(self, place: str) -> None:
         """Go past this place, if that is granted."""
+        self.last, self.drafts = place[:-1], 0
+        self._at(place)
+
+    def _at(self, place: str) -> None:
         append(self.folder / PLACES_NAME, place)
+        if place == self.full:
+            _fill_the_disk()
         if place != self.deadly:
             return
         (self.folder / MEMORY_NAME).write_text(json.dumps(_known(self.agent)))
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _watch_names(places: Places) -> None:
+    """Have ``places`` told before any file gets a name by link or rename."""
+    for name in ("link", "rename"):
+        real = getattr(os, name)
+
+        def told(*given: Any, real: Callable[..., None] = real) -> None:
+            places.drafted()
+            real(*given)
+
+        setattr(os, name, told)
+
+
+def _fill_the_disk() -> None:
+    """The next record that a ledger writes meets a full disk; those after it find room again."""
+    write = vars(Ledger)["_write"]
+
+    def full(_ledger: Ledger, _line: bytes) -> None:
+        setattr(Ledger, "_write", write)  # noqa: B010 - mypy takes an assignment to a method for a mistake
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    setattr(Ledger, "_write", full)  # noqa: B010 - as above
 
 
 def append(path: Path, line: str) -> None:
@@ -118,17 +166,27 @@ class Outside(FileOutside):
         return receipt
 
 
+def ways_of(module: str) -> Ways:
+    """What stands in a module: a harness that keeps points and how it goes back, or a harness alone."""
+    found = importlib.import_module(module)
+    ways: Ways = found.WAYS if hasattr(found, "WAYS") else Ways(harness=found.HARNESS)
+    return ways
+
+
 def build(folder: Path, given: argparse.Namespace) -> Agent:
     """The agent, in its world, at its server; it dies at ``given.kill_at``."""
-    places = Places(given.kill_at, folder)
+    places = Places(given.kill_at, given.full_at, folder)
     server = Server(persona=given.persona, places=places, tally=folder / REQUESTS_NAME)
+    _watch_names(places)
     world = World(Outside(folder / WORLD_NAME, server), make_inbox(body_bytes=SHORT_BODY_BYTES))
-    harness = importlib.import_module(given.module).HARNESS
+    directory = folder / AGENT_NAME
+    if given.line:
+        directory = timelines.place_of(directory, given.line)
 
     def told(place: str, _value: dict[str, int]) -> None:
         places.reached(f"{place}+")
 
-    places.agent = agent = Agent(folder / AGENT_NAME, harness, server, world, told)
+    places.agent = agent = Agent(directory, ways_of(given.module).harness, server, world, told)
     return agent
 
 
@@ -136,16 +194,31 @@ def run(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """How it ended: the status and counters, or the error that the agent raised."""
     agent = build(folder, given)
     try:
-        last = agent.start() if given.command == "start" else agent.resume()
-    except LongrunError as error:
+        last = _done(agent, given)
+    except (LongrunError, OSError) as error:
         return {"error": type(error).__name__, "text": str(error).replace(str(folder), "").strip("/")}
     return {
         "status": last.status,
         "turns": last.turns,
         "tokens": last.tokens_used,
         "requests": last.requests_started,
-        "unknown": [name for name, _ in agent.unknown()],
+        "unknown": [name for name, _ in agent.unknown()] if given.command in ("start", "resume") else [],
     }
+
+
+def _done(agent: Agent, given: argparse.Namespace) -> Checkpoint:
+    """The checkpoint with which the command ends."""
+    ways = ways_of(given.module)
+    match given.command:
+        case "start":
+            return agent.start()
+        case "rewind":
+            copy = ways.rewind(ways.harness, agent.directory, Goal(turn=given.turn))
+            return agent.resume() if given.go_on else copy
+        case "fork":
+            place = ways.fork(ways.harness, agent.directory, given.name, Goal(turn=given.turn))
+            return ways.line(place)[0]
+    return agent.resume()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -154,6 +227,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("folder", type=Path)
     parser.add_argument("module", help="where the HARNESS is, such as longrun.memory.naive_notes")
     parser.add_argument("--kill-at", default="", help="the place at which it dies")
+    parser.add_argument("--full-at", default="", help="the place from which the next record finds no room")
+    parser.add_argument("--line", default="", help="the fork that is resumed, instead of the run")
+    parser.add_argument("--turn", type=int, default=0, help="where a rewind or a fork goes back to")
+    parser.add_argument("--go-on", action="store_true", help="run on in the process that went back")
+    parser.add_argument("--name", default="", help="what a fork is called")
     parser.add_argument("--persona", default="careful")
     return parser
 
