@@ -188,7 +188,7 @@ def tell(data: Data) -> Iterator[str]:
     yield str(_tree(data))
     for name in ("naive_reset_on_error", "correct"):
         found = data["damaged"][name]
-        yield f"  {name:21} {found['said']:8} {found['replies']} replies to T-101"
+        yield f"  {name:21} {found['said']:8} replies to T-101: {found['replies']}"
     yield "\nKilled, and killed again while it recovers:"
     for name, found in data["twice"].items():
         module = name.split()[1]

@@ -192,7 +192,7 @@ def tell(data: Data) -> Iterator[str]:
     yield str(_bars(data))
     yield "The reply is out, and there is no room for its record:"
     for name, found in data["full"].items():
-        yield f"  {name:25} {found['first']:8} started again: {found['then']:6} {found['replies']} replies to T-101"
+        yield f"  {name:25} {found['first']:8} started again: {found['then']:6} replies to T-101: {found['replies']}"
     yield "\nThe power goes right after an act:"
     for name, found in data["power"].items():
         yield f"  {name.split()[1]:25} after {found['after']:12} {found['verdict']:11} {_kind(found)}".rstrip()
@@ -232,20 +232,22 @@ def _ladder(data: Data) -> Picture:
     letters = dict(zip(names, "ABCD", strict=False))
     rungs = [
         Rung(
-            f"killed at {each['place']}",
-            f"the same, {letters[each['files']]}",
+            each["place"],
+            f"directory {letters[each['files']]}",
             f"{each['pages']} {'page' if each['pages'] == 1 else 'pages'}",
             each["status"] + (f": {', '.join(each['unknown'])}?" if each["unknown"] else ""),
         )
         for each in data["rungs"]
     ]
-    return ladder("One page: three deaths, one directory", rungs, heads=("the files", "the world", "the end"))
+    return ladder(
+        "One page: killed at four places, and two directories", rungs, heads=("the files", "the world", "the end")
+    )
 
 
 def _bars(data: Data) -> Picture:
     counts = {name: found["open"] for name, found in data["unknown"].items()}
     most = data["unknown"]["correct"]["places"]
-    unit = f"named places of turn 5 where a kill leaves a question for a person (correct: {most} places)"
+    unit = f"places of turn 5, of {most}, where a kill leaves a question for a person"
     return bars("What stays unknown", counts, unit=unit, bad=[name for name in counts if name != "correct"])
 
 

@@ -201,7 +201,7 @@ def _tree(data: Data) -> Picture:
     # A fork counts on from its target in a folder of its own, so its numbers are those of main once more.
     shift = main[-1][0]
     told = [
-        Point(seq + shift, parent + shift if parent else target, line, f"turn {turn}, its own number {seq}")
+        Point(seq + shift, parent + shift if parent else target, line, f"turn {turn}", name=f"{seq}")
         for seq, parent, line, turn in fork
     ]
     heads = [main[-1][0], told[-1].seq]

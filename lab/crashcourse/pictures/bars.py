@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashcourse.pictures.svg import BAD, COOL, DIM, MARGIN, TINTS, TOP, WIDTH, Board, Picture, cut, plain, width
+from crashcourse.pictures.svg import (
+    BAD,
+    COOL,
+    DIM,
+    MARGIN,
+    TINTS,
+    TOP,
+    WIDTH,
+    Board,
+    Picture,
+    cut,
+    letters_in,
+    plain,
+    width,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -40,7 +54,7 @@ def bars(title: str, counts: Mapping[str, int], *, unit: str, bad: Collection[st
         board.box(left, y - 15, max(long, 2), 20, fill=TINTS[color], stroke=color, radius=3)
         board.text(left + long + 10, y, str(count), color=color, bold=True)
     y = TOP + _ROW * len(counts) + 2
-    board.text(left, y, unit, color=DIM)
+    board.text(MARGIN, y, cut(unit, letters_in(WIDTH - 2 * MARGIN)), color=DIM)
     return board.picture(title, "\n".join([*lines, "", f"  {plain(unit)}"]), height=y + 20)
 
 

@@ -31,12 +31,21 @@ _COLORS = (COOL, GOOD, DOUBT)
 
 @dataclass(frozen=True)
 class Point:
-    """One saved point: its number, the point that it continues (0 for none), its line, and what stands in it."""
+    """One saved point: its number, the point that it continues (0 for none), its line, and what stands in it.
+
+    ``name`` is shown instead of the number, for points of several folders whose numbers are not one sequence.
+    """
 
     seq: int
     parent: int
     line: str
     text: str = ""
+    name: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What stands in front of it."""
+        return self.name or str(self.seq)
 
 
 def point_tree(title: str, points: Sequence[Point], *, heads: Collection[int] = (), wrong: int = 0) -> Picture:
@@ -56,16 +65,16 @@ def point_tree(title: str, points: Sequence[Point], *, heads: Collection[int] = 
     text = _text(points, lines, heads, wrong)
     board, named = Board(), MARGIN + 60 + _INDENT * len(lines)
     letters = letters_in(WIDTH - named - 200 - MARGIN - 90)
-    for at, point in enumerate(points):
-        y, column = TOP + _ROW * at, lines.index(point.line)
-        x = MARGIN + 46 + _INDENT * column
-        color = _COLORS[column % 3]
-        board.text(MARGIN + 26, y, str(point.seq), color=DIM, anchor="end")
+    columns = [MARGIN + 46 + _INDENT * lines.index(point.line) for point in points]
+    for at, point in enumerate(points):  # the lines first: the dots stand on them
         before = by_seq.get(point.parent)
         if before is not None:
-            from_x = MARGIN + 46 + _INDENT * lines.index(points[before].line)
-            board.line(from_x, TOP + _ROW * before - 4, x, y - 4, color=RULE if from_x == x else color, thick=2)
-        board.dot(x, y - 4, color=color, radius=5, hollow=point.seq not in heads)
+            color = RULE if columns[before] == columns[at] else _color(lines, point)
+            board.line(columns[before], TOP + _ROW * before - 4, columns[at], TOP + _ROW * at - 4, color=color, thick=2)
+    for at, point in enumerate(points):
+        y, color = TOP + _ROW * at, _color(lines, point)
+        board.text(MARGIN + 26, y, shortened(point.shown, 5), color=DIM, anchor="end")
+        board.dot(columns[at], y - 4, color=color, radius=5, hollow=point.seq not in heads)
         board.text(named, y, shortened(point.line, 20), color=color)
         board.text(named + 190, y, shortened(point.text, letters))
         if point.seq in heads or point.seq == wrong:
@@ -74,8 +83,12 @@ def point_tree(title: str, points: Sequence[Point], *, heads: Collection[int] = 
     return board.picture(title, text, height=TOP + _ROW * len(points) + 6)
 
 
+def _color(lines: Sequence[str], point: Point) -> str:
+    return _COLORS[lines.index(point.line) % 3]
+
+
 def _text(points: Sequence[Point], lines: Sequence[str], heads: Collection[int], wrong: int) -> str:
-    number = max(len(str(point.seq)) for point in points)
+    number = max(len(point.shown) for point in points)
     names = max(len(plain(point.line)) for point in points)
     told, last = [], dict.fromkeys(lines, 0)
     for point in points:
@@ -84,7 +97,6 @@ def _text(points: Sequence[Point], lines: Sequence[str], heads: Collection[int],
         last[point.line] = point.seq
         mark = "   HEAD" * (point.seq in heads) + "   TAKEN FOR THE HEAD" * (point.seq == wrong)
         graph = "  " * column + "o" + "  " * (len(lines) - column - 1)
-        told.append(
-            f"  {point.seq:{number}} {graph}  {before:5}{plain(point.line):{names}}  {plain(point.text)}{mark}".rstrip()
-        )
+        words = f"{before:5}{plain(point.line):{names}}  {plain(point.text)}{mark}"
+        told.append(f"  {plain(point.shown):>{number}} {graph}  {words}".rstrip())
     return "\n".join(told)
