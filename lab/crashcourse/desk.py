@@ -11,15 +11,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from longrun.rewind import timelines
 from longrun.rewind.subjects import points_in
 
-from crashcourse.victim import AGENT_NAME, KILLED, MEMORY_NAME, PLACES_NAME, REQUESTS_NAME, WORLD_NAME, ways_of
+from crashcourse.victim import AGENT_NAME, FAILED, KILLED, MEMORY_NAME, PLACES_NAME, REQUESTS_NAME, WORLD_NAME, ways_of
 from longrun.errors import LongrunError
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.lease import LOCK_NAME
@@ -28,6 +29,7 @@ from longrun.protocol import CHECKPOINT_NAME
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from longrun.personas import Persona
@@ -44,15 +46,32 @@ class RunFailed(LongrunError):  # noqa: N818 - it names what failed
 
 @dataclass(frozen=True)
 class Ended:
-    """How one process ended: the exit status that a shell shows, and what it said, nothing where it was killed."""
+    """How one process ended: the exit status that a shell shows, and what it said, nothing where it was killed.
+
+    ``second`` is what a second owner said that came in between.
+    """
 
     exit: int
     said: dict[str, Any]
+    second: dict[str, Any] = field(default_factory=dict)
 
     @property
     def killed(self) -> bool:
         """Whether SIGKILL ended it."""
         return self.exit == KILLED
+
+
+def _ended(command: list[str]) -> tuple[str, str, int]:
+    """What a command said on stdout and stderr, and its exit status. One that hangs is ended with all its children."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=TIMEOUT_S)
+        except BaseException:  # an interrupt, or the time limit: a stopped child must not stay behind
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return output, errors, process.returncode
 
 
 @dataclass(frozen=True)
@@ -71,41 +90,40 @@ class Desk:
     module: str
     persona: Persona = "careful"
 
-    def start(self, *, kill_at: str = "", full_at: str = "") -> Ended:
-        """Run from the beginning, in a process that dies at ``kill_at``. Raises RunFailed where it did not.
+    def start(self, **how: str | int) -> Ended:
+        """Run from the beginning, in a process that dies at ``kill_at``, if given. Raises RunFailed where it did not.
 
-        The first record of the ledger after ``full_at`` finds no room on the disk.
+        ``full_at``: the next record of the ledger finds no room on the disk. ``second_at``: a second owner resumes
+        there while this process is stopped. ``poison``: the model of turn 7 names a call that kills its process.
+        ``turns``: the cap on turns.
         """
-        return self._run("start", kill_at, full_at)
+        return self._run("start", how)
 
-    def resume(self, *, kill_at: str = "", line: str = "") -> Ended:
-        """Go on from what is there, in a new process. Raises RunFailed where it should die and did not.
+    def resume(self, **how: str | int) -> Ended:
+        """Go on from what is there, in a new process; ``how`` as above. ``line`` names a fork that goes on instead."""
+        return self._run("resume", how)
 
-        ``line`` is the fork that goes on, instead of the run.
-        """
-        return self._run("resume", kill_at, "", "--line", line)
+    def rewind(self, turn: int, **how: str | int) -> Ended:
+        """Go back to the end of a turn; with ``go_on=True`` the same process then runs on."""
+        return self._run("rewind", {**how, "turn": turn})
 
-    def rewind(self, turn: int, *, go_on: bool = False, kill_at: str = "") -> Ended:
-        """Go back to the end of a turn; with ``go_on`` the same process then runs on."""
-        return self._run("rewind", kill_at, "", "--turn", str(turn), *(["--go-on"] if go_on else []))
-
-    def fork(self, name: str, turn: int, *, kill_at: str = "") -> Ended:
+    def fork(self, name: str, turn: int) -> Ended:
         """Begin a line of its own at the end of a turn; nothing runs on yet."""
-        return self._run("fork", kill_at, "", "--turn", str(turn), "--name", name)
+        return self._run("fork", {"name": name, "turn": turn})
 
-    def _run(self, command: str, kill_at: str, full_at: str, *more: str) -> Ended:
-        given = [command, str(self.folder), self.module, "--persona", self.persona, *more]
-        done = subprocess.run(
-            [sys.executable, "-m", "crashcourse.victim", *given, "--kill-at", kill_at, "--full-at", full_at],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-        if bool(kill_at) != (done.returncode == KILLED) or done.returncode == 1:
-            text = f"{command} of {self.module}, to be killed at {kill_at or 'no place'}: exit {done.returncode}\n"
-            raise RunFailed(text + done.stderr)
-        return Ended(done.returncode, json.loads(done.stdout) if done.stdout else {})
+    def _run(self, command: str, how: Mapping[str, str | int]) -> Ended:
+        given = [command, str(self.folder), self.module, "--persona", self.persona]
+        for name, value in how.items():
+            given += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        command_line = [sys.executable, "-m", "crashcourse.victim", *given]
+        output, errors, status = _ended(command_line)
+        may_die, must_die = "kill_at" in how or "poison" in how, "kill_at" in how
+        wrong = status not in (0, FAILED, KILLED) or (status == FAILED and not output)
+        if wrong or (status == KILLED and not may_die) or (status != KILLED and must_die):
+            text = f"{command} of {self.module}, {dict(how)}: exit {status}\n"
+            raise RunFailed(text + errors)
+        said = [json.loads(line) for line in output.splitlines()]
+        return Ended(status, said[-1] if said else {}, said[0] if len(said) > 1 else {})
 
     def copy(self, folder: Path, module: str = "") -> Desk:
         """Another desk that begins with all that lies here, and goes on with the harness of ``module``."""

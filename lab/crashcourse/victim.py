@@ -23,10 +23,11 @@ import json
 import os
 import signal
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longrun.caps import Caps
 from longrun.rewind import timelines
 from longrun.rewind.subjects import Ways
 from longrun.rewind.timelines import Goal
@@ -34,9 +35,11 @@ from longrun.rewind.timelines import Goal
 from longrun.errors import LongrunError
 from longrun.fake_api import FakeApi
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
+from longrun.knobs import Knobs
 from longrun.ledger import Ledger
 from longrun.loop import Agent
 from longrun.messages import tool_uses
+from longrun.tools import POISON, TOOLS
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ AGENT_NAME, WORLD_NAME, REQUESTS_NAME = "agent", "world.jsonl", "requests.log"
 MEMORY_NAME, PLACES_NAME = "memory.json", "places.log"
 KILLED = 128 + signal.SIGKILL
 FAILED = 2
+POISONED_TURN = 7
 COMMANDS = ("start", "resume", "rewind", "fork")
 
 
@@ -56,11 +60,13 @@ COMMANDS = ("start", "resume", "rewind", "fork")
 class Places:
     """Where a run stands, by name; at ``deadly`` this process dies. ``agent`` is the one that says what it knew.
 
-    At ``full`` the disk has no room for the next record of the ledger, once.
+    At ``full`` the disk has no room for the next record of the ledger, once. At ``held`` the process is stopped, alive
+    and with all that it holds, until somebody lets it go on.
     """
 
     deadly: str
     full: str
+    held: str
     folder: Path
     agent: Agent | None = None
     last: str = "start"
@@ -80,6 +86,8 @@ class Places:
         append(self.folder / PLACES_NAME, place)
         if place == self.full:
             _fill_the_disk()
+        if place == self.held:
+            os.kill(os.getpid(), signal.SIGSTOP)
         if place != self.deadly:
             return
         (self.folder / MEMORY_NAME).write_text(json.dumps(_known(self.agent)))
@@ -175,8 +183,9 @@ def ways_of(module: str) -> Ways:
 
 def build(folder: Path, given: argparse.Namespace) -> Agent:
     """The agent, in its world, at its server; it dies at ``given.kill_at``."""
-    places = Places(given.kill_at, given.full_at, folder)
-    server = Server(persona=given.persona, places=places, tally=folder / REQUESTS_NAME)
+    places = Places(given.kill_at, given.full_at, given.second_at, folder)
+    knobs = {POISONED_TURN: Knobs(poison=True, times=None)} if given.poison else {}
+    server = Server(persona=given.persona, places=places, tally=folder / REQUESTS_NAME, knobs=knobs)
     _watch_names(places)
     world = World(Outside(folder / WORLD_NAME, server), make_inbox(body_bytes=SHORT_BODY_BYTES))
     directory = folder / AGENT_NAME
@@ -186,7 +195,13 @@ def build(folder: Path, given: argparse.Namespace) -> Agent:
     def told(place: str, _value: dict[str, int]) -> None:
         places.reached(f"{place}+")
 
-    places.agent = agent = Agent(directory, ways_of(given.module).harness, server, world, told)
+    harness = ways_of(given.module).harness
+    if given.turns:
+        caps = Caps(turns=given.turns)
+        # A design with its own way to hold the caps keeps it: that way may be its fault.
+        harness = replace(harness, cap=replace(harness.cap, caps=caps) if hasattr(harness.cap, "caps") else caps)
+    tools = {**TOOLS, POISON.name: POISON} if given.poison else TOOLS
+    places.agent = agent = Agent(directory, harness, server, world, told, tools=tools)
     return agent
 
 
@@ -228,6 +243,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("module", help="where the HARNESS is, such as longrun.memory.naive_notes")
     parser.add_argument("--kill-at", default="", help="the place at which it dies")
     parser.add_argument("--full-at", default="", help="the place from which the next record finds no room")
+    parser.add_argument("--second-at", default="", help="the place at which a second owner resumes, and this one waits")
+    parser.add_argument("--poison", action="store_true", help="the model names a call that kills its process")
+    parser.add_argument("--turns", type=int, default=0, help="the cap on turns, if not the harness's own")
     parser.add_argument("--line", default="", help="the fork that is resumed, instead of the run")
     parser.add_argument("--turn", type=int, default=0, help="where a rewind or a fork goes back to")
     parser.add_argument("--go-on", action="store_true", help="run on in the process that went back")
@@ -240,17 +258,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the agent in a child; its end on stdout as JSON, and the status that a shell would show."""
     given = _parser().parse_args(arguments)
     (given.folder / AGENT_NAME).mkdir(parents=True, exist_ok=True)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            end = run(given.folder, given)
-            os.write(1, json.dumps(end).encode())
-            status = FAILED if "error" in end else 0
-        finally:
-            os._exit(status)  # nothing that the parent registered for its own end may run here
-    _, status = os.waitpid(child, 0)
+    child = _forked(given)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        second = _forked(argparse.Namespace(**{**vars(given), "command": "resume", "second_at": ""}))
+        os.waitpid(second, 0)
+        os.kill(child, signal.SIGCONT)
+        _, status = os.waitpid(child, 0)
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _forked(given: argparse.Namespace) -> int:
+    """The process in which an agent runs; it says how it ended in one line."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        end = run(given.folder, given)
+        os.write(1, json.dumps(end).encode() + b"\n")
+        status = FAILED if "error" in end else 0
+    finally:
+        os._exit(status)  # nothing that the parent registered for its own end may run here
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def _refused(folder: Path) -> dict[str, str]:
     found = {}
     for name in ("naive_save_before_push", "naive_first_call_only", "naive_no_end"):
         desk = Desk(folder / name, _module(name))
-        desk.start(kill_at="" if name == "naive_no_end" else AFTER_READS)
+        desk.start(**({} if name == "naive_no_end" else {"kill_at": AFTER_READS}))
         said = desk.resume().said
         expect(said.get("error"), "ApiError", f"what became of {name}")
         found[name] = _plain(str(said["text"]))
