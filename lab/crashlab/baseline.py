@@ -28,9 +28,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashlab import context
 from crashlab.errors import LabError, UsageError
+from crashlab.faults import BUILT
 from crashlab.report.model import Acceptance
-from crashlab.toml_file import known_keys, parsed, quoted
+from crashlab.toml_file import known_keys, parsed, quoted, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,12 +104,16 @@ class Baseline:
             raise UsageError(text) from error
         return Baseline(file=file, entries=entries, accept=accept or "")
 
+    def concerns(self, subject: str) -> bool:
+        """Whether findings of ``subject`` are accepted: then none may hide behind another."""
+        return bool(self.accept) or any(each.subject == subject for each in self.entries)
+
     def budget(self, budget: Budget, subject: str) -> Budget:
         """The budget for ``subject``: where findings are accepted, no state may be left out because others failed.
 
         Among those left out could be a graver one, which is not accepted.
         """
-        if self.accept or any(each.subject == subject for each in self.entries):
+        if self.concerns(subject):
             return dataclasses.replace(budget, violations=max(budget.violations, budget.states))
         return budget
 
@@ -139,8 +145,9 @@ class Baseline:
     def _stale(self, report: Report, met: set[tuple[str, ...]]) -> list[str]:
         asked = {each.fault for each in report.faults}
         return [
-            f"out of date: no finding is {each.kind} by {each.fault} at {each.place or each.at or 'that place'} any "
-            f"more; remove its entry from {os.path.relpath(self.file)}."
+            f"out of date? No finding of this check is {each.kind} by {each.fault} at "
+            f"{each.place or each.at or 'that place'}. If a check as the one that accepted it, with the same faults, "
+            f"profiles and budget, finds none either, remove its entry from {os.path.relpath(self.file)}."
             for each in self.entries
             if each.subject == report.subject.name and each.fault in asked and each.key not in met
         ]
@@ -180,6 +187,8 @@ def _entries(whole: dict[str, Any]) -> tuple[Entry, ...]:
                     ": say why this is accepted" if name == "reason" else ", as crashlab check --accept writes it"
                 )
                 raise UsageError(text)
+        if row["fault"] not in BUILT:  # no check would ever ask for it, so none would tell that nothing meets it
+            wrong(f"{place}.fault", row["fault"], f"one of {', '.join(BUILT)}")
         entries.append(Entry(**row))
     return tuple(entries)
 
@@ -196,8 +205,14 @@ def call_site(finding: Finding) -> str:
     noted = [op for op in told if op.note]
     if not told:
         return ""
-    file, _, line = (noted or told)[-1].at.rpartition(":")
-    name = next((name for first, last, name in _functions(os.path.abspath(file)) if first <= int(line) <= last), "")
+    return site_of((noted or told)[-1].at)
+
+
+def site_of(at: str) -> str:
+    """The call site of a line: ``store.py:save`` of ``store.py:12``; the file alone where no function is found."""
+    file, _, line = at.rpartition(":")
+    inside = _functions(os.path.abspath(context.placed(file)))
+    name = next((name for first, last, name in inside if first <= int(line) <= last), "")
     return f"{file}:{name}" if name else file
 
 
@@ -239,6 +254,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, text: str) -> None:
+    file = Path(os.path.realpath(file))  # where it is a link, what it leads to is shared, and the link stays
     partial = file.with_name(f"~{file.name}-{os.getpid()}")
     try:
         with open(partial, "w", encoding="utf-8") as out:

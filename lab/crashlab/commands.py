@@ -58,8 +58,9 @@ def _list(subjects: Sequence[Chosen], options: argparse.Namespace) -> int:
         return CONSISTENT
     from crashlab.report.page import printable  # noqa: PLC0415 - rich is imported only when something is drawn
 
-    width = max(map(len, about))
-    _print("".join(f"{name.ljust(width)}  {printable(text)}".rstrip() + "\n" for name, text in about.items()))
+    shown = {printable(name): printable(text) for name, text in about.items()}
+    width = max(map(len, shown))
+    _print("".join(f"{name.ljust(width)}  {text}".rstrip() + "\n" for name, text in shown.items()))
     return CONSISTENT
 
 

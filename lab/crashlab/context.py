@@ -38,10 +38,12 @@ class Context:
     :func:`crashlab.check` that a marker and a command line give; ``only`` wins over every other. ``notes``
     gives remarks for a report that is no pass, ``seen`` is told of each report. ``project`` is the file that
     describes the project, looked for where it is None; ``subject`` is what it calls this subject, and
-    ``declared`` are the arguments that it gives there.
+    ``declared`` are the arguments that it gives there. ``folder`` is where the run of tests began: what belongs to
+    the project is looked for and kept there, wherever a test or a fixture has gone since; None: where we are.
     """
 
     test: str = ""
+    folder: Path | None = None
     project: Path | None = None
     subject: str = ""
     declared: Mapping[str, Any] = field(default_factory=dict)
@@ -97,6 +99,19 @@ def merged(given: Mapping[str, Any], *below: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+def placed(path: str | os.PathLike[str] = "") -> Path:
+    """A path of the project, told from where we are if that is the folder where all began.
+
+    >>> with surrounded(Context(folder=Path("/project"))):
+    ...     print(placed(".crashlab").as_posix())
+    /project/.crashlab
+    >>> print(placed(".crashlab"))
+    .crashlab
+    """
+    folder = current.folder
+    return Path(path) if folder is None or folder == Path.cwd() else folder / path
+
+
 def project_file() -> Path | None:
     """``crashlab.toml`` of this project: here or in a folder above, up to the root of a repository; None without one.
 
@@ -104,7 +119,7 @@ def project_file() -> Path | None:
     """
     if current.project is not None:
         return current.project
-    here = Path.cwd()
+    here = current.folder or Path.cwd()
     for folder in (here, *here.parents):
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE

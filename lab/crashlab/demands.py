@@ -91,6 +91,10 @@ class Problem:
     expected: tuple[str, ...] = ()
 
 
+WHOLE_BATCH = "the batch whole, or none of it"
+"""What is right of a batch that is stored whole or not at all."""
+
+
 def mend_check(reference: Reference) -> str:
     """What to do where the check itself failed: a function and a command answer in different ways."""
     if reference.kind == Commands.kind:
@@ -103,6 +107,12 @@ def words(op: t.Effect | t.Unknown) -> str:
     quote = '"'
     details = " ".join(f"{name}={shown(value).strip(quote)}" for name, value in op.detail.items())
     return f"{op.name} {details}".strip()
+
+
+def effect_of(state: CrashState, problem: Problem) -> t.Effect | None:
+    """The last effect before the crash of which ``problem`` speaks: others may have the same name."""
+    done = (op for op in reversed(state.effects) if op.counted)
+    return next((op for op in done if problem.summary.startswith(f"{words(op)} done ")), None)
 
 
 def unknowns_of(step: Step) -> list[t.Unknown]:

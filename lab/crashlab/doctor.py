@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashlab import __version__
+from crashlab import __version__, context
 from crashlab.disk.available import KINDS, missing
 from crashlab.errors import CrashlabError, ToolMissing
 from crashlab.record.strace import tool
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from crashlab.report.model import Report
+    from crashlab.settings import Options
 
 SCHEMA = "crashlab.doctor/1"
 OLDEST_PYTHON = (3, 11)
@@ -105,9 +106,11 @@ def _check(explore: Callable[..., Report] | None = None) -> list[Finding]:
     if explore is None:
         explore = importlib.import_module("crashlab.pipeline").explore  # no stage of the lab before it is needed
     name, needed_for = "a check from end to end", "kills and power losses of Python code"
-    with tempfile.TemporaryDirectory(prefix="crashlab-doctor-") as out:
+    # What a project or the environment asks of its own checks says nothing of this machine.
+    alone = context.surrounded(context.Context(project=Path(os.devnull)))
+    with tempfile.TemporaryDirectory(prefix="crashlab-doctor-") as out, alone:
         try:
-            report = explore(PROBE, budget=Budget(states=500, subset=2, sample=0, real_kills=2), out=out)
+            report = explore(PROBE, **_ASKED, out=out)
         except CrashlabError as error:
             text = str(error).splitlines()[0]
             return [Finding(name=name, works=False, core=True, needed_for=needed_for, detail=text, next=_REPORT_IT)]
@@ -120,6 +123,17 @@ def _check(explore: Callable[..., Report] | None = None) -> list[Finding]:
     )
     return [whole, _namespace(report)]
 
+
+_ASKED: Options = {
+    "faults": "kill,power",
+    "profile": "ext4,xfs,btrfs",
+    "policy": {},
+    "budget": Budget(states=500, subset=2, sample=0, real_kills=2),
+    "seed": 0,
+    "jobs": 2,
+    "recorder": "auto",
+}
+"""All of it, so that nothing else has a say."""
 
 _REPORT_IT = "run this again; if it stays so, report it with the output of crashlab doctor --json"
 

@@ -37,7 +37,7 @@ FAILING = "failing"
 
 
 class ReadTrial:
-    """The failing reads of one trace; afterwards ``runs`` and ``unmeasured`` tell."""
+    """The failing reads of one trace; afterwards ``runs``, ``unmeasured`` and ``notes`` tell."""
 
     def __init__(self, host: Host, asked: Asked, reference: Reference) -> None:
         self._host, self._asked, self._reference = host, asked, reference
@@ -46,6 +46,7 @@ class ReadTrial:
         self._prefixes = Prefixes(reference.trace)
         self.runs = 0
         self.unmeasured: list[UnmeasuredReason] = []
+        self._passed_over = 0
 
     def judge(self) -> Iterator[tuple[Judgement, Answer]]:
         """Fail each read of the recovery at each moment that is looked at, and judge."""
@@ -55,6 +56,14 @@ class ReadTrial:
             self.runs += 1
             state, answer = flying[raw.state], readable(raw, self._reference.trace.root)
             yield self._judged(state, answer), answer
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, and why."""
+        if not self._passed_over:
+            return []
+        moments = f"{self._passed_over} moment{'' if self._passed_over == 1 else 's'}"
+        return [f"error: at {moments} no read was made to fail, since the program fails there when it is just killed."]
 
     def _states(self) -> list[ErrorState]:
         if self._asked.only is not None:
@@ -81,7 +90,20 @@ class ReadTrial:
         """How often recovery reads at each moment."""
         dones = {str(done): done for done in moments}
         answers = self._host.recover(self._dry(name, done) for name, done in dones.items())
-        return {dones[raw.state]: int((raw.steps[0].value or {}).get("reads", 0)) for raw in answers}
+        return {
+            dones[raw.state]: int((raw.steps[0].value or {}).get("reads", 0))
+            for raw in answers
+            if not self._fails_anyway(dones[raw.state], raw)
+        }
+
+    def _fails_anyway(self, done: int, raw: Answer) -> bool:
+        """Whether a program killed at that moment breaks a promise with no read failing: that is no fault of reads."""
+        if done == self._last or self._asked.only is not None:
+            return False
+        state, answer = self._state(done, 1), readable(raw, self._reference.trace.root)
+        alone = replace(answer, steps=(replace(answer.steps[0], step="first"),))
+        self._passed_over += (fails := self._judge().judge(state, alone).verdict == "violation")
+        return fails
 
     @property
     def _last(self) -> int:

@@ -120,6 +120,7 @@ class ErrorTrial:
             self._runs += reads.runs
             self._states += reads.runs
             self.unmeasured += reads.unmeasured
+            self.notes += reads.notes
         if not self._runs and not self.unmeasured:
             self._doubt("checker-failed", "no op of this run can give the errors asked for.", "Ask for other variants.")
 

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashlab import trace as t
+from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
+from crashlab.demands import WHOLE_BATCH, effect_of
 from crashlab.explain_damage import why_damaged
 from crashlab.protocols import is_log
 from crashlab.tree import File
 
 if TYPE_CHECKING:
     from crashlab.crash.states import CrashState
+    from crashlab.demands import Problem
     from crashlab.judge import Judgement
 
 
@@ -72,7 +75,9 @@ def explain(judgement: Judgement) -> Explanation:
     if judgement.problems[0].step in ("second", "third"):
         return _again(kind)
     if kind == "duplicate-effect":
-        return _duplicate(state)
+        return _duplicate(state, judgement.problems[0])
+    if kind == "torn" and (told := _of_a_mix(judgement)) is not None:
+        return told
     if kind in _BY_KIND:
         return _BY_KIND[kind]
     if kind in ("torn", "lost", "stuck", "silent-reset", "hole"):
@@ -87,8 +92,8 @@ def explain(judgement: Judgement) -> Explanation:
     )
 
 
-def _duplicate(state: CrashState) -> Explanation:
-    last = next((op for op in reversed(state.effects) if op.counted), None)
+def _duplicate(state: CrashState, problem: Problem) -> Explanation:
+    last = effect_of(state, problem) or next((op for op in reversed(state.effects) if op.counted), None)
     n = last.n if last else state.done
     if _is_marked(state, n):
         return Explanation(
@@ -111,7 +116,37 @@ def _is_marked(state: CrashState, n: int) -> bool:
     return False
 
 
+def _of_a_mix(judgement: Judgement) -> Explanation | None:
+    """Why a value came back that is half of two: a batch in several records, or one value in several files."""
+    state = judgement.state
+    if judgement.problems[0].expected == (WHOLE_BATCH,):
+        return Explanation(
+            "The batch is written record by record, and nothing tells on load whether its last record is there.",
+            (
+                "Write the batch as one record, or end it with a mark that counts its records; on load drop what",
+                "stands behind the last whole batch, and cut it off before the next append.",
+            ),
+        )
+    renamed = {op.to for op in state.trace.ops if isinstance(op, t.Rename)}
+    last = next((op for op in reversed(state.trace.ops[: state.last_op]) if isinstance(op, t.FileOp)), None)
+    if len(renamed) < 2 or state.cut_bytes is not None or last is None:  # noqa: PLR2004 - one value in two files
+        return None
+    return Explanation(
+        "One value stands in several files, each replaced by itself: between two of these the files are of two saves.",
+        (
+            "Put what belongs together into one file. Or write new files under names of this save, and switch to all",
+            "of them by one rename of a file that names them.",
+        ),
+    )
+
+
 def _again(kind: str) -> Explanation:
+    if kind == "duplicate-entry":
+        return Explanation(
+            "A batch was appended again after the crash, as by a caller that knows no better, and an event that was "
+            "there already was stored a second time.",
+            ("Before an append look whether the key of each event is there already, and leave those out.",),
+        )
     if kind in ("lost", "stuck"):
         return Explanation(
             "What the crash left behind (half a record, a temporary file, a lock) spoils the next save.",
@@ -128,6 +163,12 @@ def _again(kind: str) -> Explanation:
 
 def _half_done(state: CrashState) -> Explanation:
     unfinished = _unfinished_write(state)
+    if (removed := _removed_first(state)) is not None:
+        name = place_path(removed.path)
+        return Explanation(
+            f"{name} is removed before its successor has its name: from op {removed.n} on neither is there.",
+            (f"Do not remove {name} first: a rename replaces it in one step.",),
+        )
     if unfinished is None or _is_temporary(unfinished, state.trace):
         return Explanation("The files that this crash leaves are not a state that recovery knows.")
     if _is_record(unfinished, state):
@@ -175,6 +216,19 @@ def _is_first(op: t.FileOp, trace: t.Trace) -> bool:
 def _is_temporary(op: t.FileOp, trace: t.Trace) -> bool:
     """Whether this file gets another name later: then it is no overwriting in place."""
     return any(isinstance(later, t.Rename) and later.inode == op.inode for later in trace.ops[op.n :])
+
+
+def _removed_first(state: CrashState) -> t.Unlink | None:
+    """The removal of a file that a later rename brings back, where the crash fell between the two."""
+    removed = next((op for op in reversed(state.trace.ops[: state.last_op]) if isinstance(op, t.FileOp)), None)
+    while isinstance(removed, t.Fsync):
+        before = state.trace.ops[: removed.n - 1]
+        removed = next((op for op in reversed(before) if isinstance(op, t.FileOp)), None)
+    if not isinstance(removed, t.Unlink):
+        return None
+    path = removed.path
+    later = state.trace.ops[state.last_op :]
+    return removed if any(isinstance(op, t.Rename) and op.to == path for op in later) else None
 
 
 def _unfinished_write(state: CrashState) -> t.FileOp | None:

@@ -16,6 +16,7 @@ from crashlab.live.errors import FOR_EVER, ONCE
 
 if TYPE_CHECKING:
     from crashlab.crash.places import Places
+    from crashlab.demands import Problem
     from crashlab.error_points import ErrorState
     from crashlab.judge import Judgement
 
@@ -52,6 +53,18 @@ _AGAIN = Explanation(
         "finally; after an error forget the buffer, and open the file anew.",
     ),
 )
+_HALF = Explanation(
+    "The failed append left the beginning of its record in the log, and what is appended next stands behind that.",
+    (
+        "After a failed append cut the log back to where it ended before (truncate), or do so before the next append;",
+        "give each record an end that a reader can check, so that half of one is left out.",
+    ),
+)
+_UNREAD = Explanation(
+    "The recovery could not read what is there, and acted outside as if it had been told that there is nothing to "
+    "go on from.",
+    ("Take only FileNotFoundError for nothing there. Let every other OSError through to the caller.",),
+)
 _IN_PLACE = Explanation(
     "The file was changed in place before all of the new value was there; after the error neither old nor new is.",
     (
@@ -73,22 +86,36 @@ def explain_error(judgement: Judgement, state: ErrorState) -> Explanation:
     """Cause and advice for a violation after an error."""
     problem = judgement.problems[0]
     if state.point.variant == READ:
-        if problem.step == FAILING or problem.kind.endswith("-effect"):
-            return _READ
-        return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
+        return _of_a_read(problem)
     if state.loss is not None:
         return _DROPPED
     if problem.expected == (SAID,):
         return _SILENT
     if problem.kind == "stuck" and problem.step == "first" and any(isinstance(op, t.Call) for op in state.trace.ops):
         return _IN_PLACE  # a load that raises, where nothing was acked
-    if problem.kind == "stuck" or problem.step in ("second", "third"):
-        return _AGAIN
+    if problem.kind == "stuck" or problem.step in ("second", "third") or _appended_half(state):
+        return _HALF if _appended_half(state) and problem.kind != "stuck" else _AGAIN
     if problem.kind in ("duplicate-effect", "missing-effect") or problem.step == LIVE:
         return _WENT_ON
     if state.point.variant == SHORT and _acked_after(state):
         return _SHORT
     return _SWALLOWED if _acked_after(state) else _IN_PLACE
+
+
+def _of_a_read(problem: Problem) -> Explanation:
+    if problem.kind.endswith("-effect"):
+        return _UNREAD
+    if problem.step == FAILING:
+        return _READ
+    return _SPOILED if problem.step == "first" and problem.kind != "stuck" else _AGAIN
+
+
+def _appended_half(state: ErrorState) -> bool:
+    """Whether an append had written a part of its record when the rest of that was refused."""
+    refused = [op.n for op in state.trace.ops if isinstance(op, t.Refused)]
+    calls = [op for op in state.trace.ops[: refused[-1]] if isinstance(op, t.Call)] if refused else []
+    own = state.trace.ops[calls[-1].n : refused[-1]] if calls else ()
+    return bool(calls) and calls[-1].name == "append" and any(isinstance(op, t.Write) for op in own)
 
 
 def _acked_after(state: ErrorState) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from crashlab import trace as t
 from crashlab.crash.shapes import TEMPORARY
 from crashlab.crash.states import prefixes_of
+from crashlab.demands import effect_of
 from crashlab.tree import File
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ def _is_in_place(trace: t.Trace, op: t.Op) -> bool:
 def _save_point_before(judgement: Judgement, marks: Mapping[int, Mark]) -> str:
     """The last save point before the effect, if it was told while an op of its own was not yet durable."""
     state = judgement.state
-    name = judgement.problems[0].effect
-    effect = next((op for op in reversed(state.effects) if op.counted and op.name == name), None)
+    effect = effect_of(state, judgement.problems[0])
     if effect is None:
         return ""
     point = next((op for op in reversed(state.trace.ops[: effect.n - 1]) if isinstance(op, t.SavePoint)), None)

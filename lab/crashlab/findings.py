@@ -18,7 +18,7 @@ from crashlab.crash.damage import KINDS
 from crashlab.crash.marks import last_seen
 from crashlab.crash.places import place_path
 from crashlab.crash.states import prefixes_of
-from crashlab.demands import told_before, words
+from crashlab.demands import effect_of, told_before, words
 from crashlab.error_points import ErrorState
 from crashlab.explain import Explanation, explain
 from crashlab.explain_damage import damage_words, headline
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from crashlab.crash.marks import Mark
     from crashlab.crash.places import Places
     from crashlab.crash.states import CrashState
-    from crashlab.demands import Reference
+    from crashlab.demands import Problem, Reference
     from crashlab.judge import Judgement
     from crashlab.observation import Answer, Step
 
@@ -65,15 +65,23 @@ class _Group:
     def takes(self, judgement: Judgement, confirmed: str | None) -> bool:
         """Whether this state is the one to show: what came about for real first, then the smallest."""
         mine, other = self.judgement.state, judgement.state
-        return (confirmed is None, _size(other)) < (self.confirmed is None, _size(mine))
+        # Of two that are equally small the id decides: which of them was judged first is chance.
+        here, there = (_size(other), _natural(other.id)), (_size(mine), _natural(mine.id))
+        return (confirmed is None, here) < (self.confirmed is None, there)
 
 
 class Findings:
-    """Collects violations as they stream in, and keeps one state whole per distinct fault."""
+    """Collects violations as they stream in, and keeps one state whole per distinct fault.
 
-    def __init__(self, places: Places, losses: Losses | None = None) -> None:
-        self._places, self._losses = places, losses
-        self._groups: dict[tuple[str, str, str], _Group] = {}
+    ``site`` turns the line of an op into its call site. With it power losses of one cause are one finding per call
+    site: where some findings are accepted, another function with the same fault must not hide among their ``same``.
+    """
+
+    def __init__(
+        self, places: Places, losses: Losses | None = None, *, site: Callable[[str], str] | None = None
+    ) -> None:
+        self._places, self._losses, self._site = places, losses, site
+        self._groups: dict[tuple[str, ...], _Group] = {}
 
     def add(self, judgement: Judgement, answer: Answer, *, confirmed: str | None = None) -> None:
         """Take one judged state; anything but a violation is left alone. ``confirmed``: it came about for real."""
@@ -85,14 +93,34 @@ class Findings:
         if group.takes(judgement, confirmed):
             group.judgement, group.answer, group.confirmed = judgement, answer, confirmed
 
-    def _key(self, judgement: Judgement) -> tuple[str, str, str]:
+    def _key(self, judgement: Judgement) -> tuple[str, ...]:
         """What makes two states one finding. What one crash shows already is no finding of a second one."""
         kind, cause = judgement.kind, self._cause(judgement)
         if judgement.state.within is not None:
-            for fault in ("kill", "power"):
-                if (fault, kind, cause) in self._groups:
-                    return fault, kind, cause
-        return judgement.state.fault, kind, cause
+            for known in self._groups:
+                if known[0] in ("kill", "power") and known[1:] == (kind, cause, *known[3:]):
+                    return known
+        return judgement.state.fault, kind, cause, *self._sites(judgement.state)
+
+    def _sites(self, state: CrashState) -> list[str]:
+        """Where the program was at the ops that a power loss took, each call site once; nothing without ``site``."""
+        if self._site is None or state.fault != "power":
+            return []
+        return sorted({self._site(mark.op.at) for mark in self._marks(state).values() if mark.op.at})
+
+    def _together(self) -> None:
+        """A loss at the call sites of a smaller finding, and at more, is another case of that one."""
+        sites = {key: set(self._sites(group.judgement.state)) for key, group in self._groups.items()}
+        smallest_first = sorted(
+            sites, key=lambda key: (len(sites[key]), _size(state := self._groups[key].judgement.state), state.id)
+        )
+        kept: list[tuple[str, ...]] = []
+        for key in smallest_first:
+            same = next((each for each in kept if each[:3] == key[:3] and sites[each] <= sites[key]), None)
+            if same is None:
+                kept.append(key)
+            else:
+                self._groups[same].sizes.update(self._groups.pop(key).sizes)
 
     def earliest(self) -> list[Judgement]:
         """Per kind of violation after a power loss, the one at the earliest moment."""
@@ -148,6 +176,8 @@ class Findings:
             group.profiles = self._possible(group.judgement.state)
             if judge is not None:
                 self._shrink(group, judge)
+        if self._site is not None:
+            self._together()
         ordered = sorted(
             self._groups.values(), key=lambda each: (gravity(each.judgement.kind), _size(each.judgement.state))
         )
@@ -168,7 +198,8 @@ class Findings:
         marks = self._marks(state)
         explanation = _explanation(judgement)
         step = next((each for each in answer.steps if each.step == problem.step), answer.steps[0])
-        same = sorted((size, state_id) for state_id, size in group.sizes.items() if state_id != state.id)
+        others = ((size, _natural(state_id), state_id) for state_id, size in group.sizes.items())
+        same = [state_id for _, _, state_id in sorted(others) if state_id != state.id]
         nested = state.within is not None
         why = why_lost(judgement, marks) if state.fault == "power" else explanation.why
         # Where a run goes another way and nothing was lost, no barrier is missing: the advice is that for a kill.
@@ -182,7 +213,7 @@ class Findings:
             place="" if nested else self._place(state),
             contract="RD" if problem.step in ("second", "third") else model.CONTRACT.get(problem.kind),
             profiles=group.profiles,
-            ops=op_lines(state, mark_effect=problem.kind == "duplicate-effect", marks=marks),
+            ops=op_lines(state, effect=_effect_again(state, problem), marks=marks),
             fault_line=_fault_line(state),
             disk=disk_lines(state),
             changes=changes_of(state),
@@ -192,7 +223,7 @@ class Findings:
             why=why,
             advice=(() if is_kill else _advice(state, problem.kind, advice)) or explanation.advice,
             same_count=len(same),
-            same=tuple(state_id for _, state_id in same[:SAME_IDS]),
+            same=tuple(same[:SAME_IDS]),
             digest=state.digest,
             confirmed=group.confirmed,
             replay=f"crashlab replay {shlex.quote(state.id)}",
@@ -225,6 +256,11 @@ def _advice(state: CrashState, kind: str, advice: Advice | None) -> tuple[str, .
         computed = state.recipe is not None and state.within is None
         return (pattern_at(state),) if computed and kind in ABOUT_FILES else ()
     return advice.lines()
+
+
+def _natural(state_id: str) -> list[str | int]:
+    """An id as people sort it, 2 before 10: of equally small cases the same is told, in whatever order they come."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", state_id)]
 
 
 def _size(state: CrashState) -> tuple[int, int]:
@@ -269,25 +305,24 @@ def _fault_line(state: CrashState) -> str:
 
 
 def op_lines(
-    state: CrashState, *, mark_effect: bool = False, marks: Mapping[int, Mark] | None = None
+    state: CrashState, *, effect: int = 0, marks: Mapping[int, Mark] | None = None
 ) -> tuple[model.OpLine, ...]:
     """The last ops before the crash, the cut one and the lost ones noted."""
     ops, lost = state.trace.ops[: state.last_op], marks or {}
     directories = _directories(state.trace)
-    effect = next((op.n for op in reversed(ops) if isinstance(op, t.Effect) and op.counted), 0)
-    telling = min([*lost, *([effect] if mark_effect else [])], default=len(ops) + 4)
+    telling = min([*lost, *([effect] if effect else [])], default=len(ops) + 4)
     first = max(0, min(len(ops) - SHOWN_OPS, telling - 4))
     lines = []
     for op in ops[first:] if len(ops) - first <= 2 * SHOWN_OPS else (*ops[first : first + 8], *ops[-SHOWN_OPS:]):
         note, remark = None, ""
         if state.cut_bytes is not None and op.n == state.last_op:
             assert isinstance(op, t.Write)
-            note, remark = "cut", f"cut after {state.cut_bytes:,} bytes{_page_end(op, state.cut_bytes)}"
+            note, remark = "cut", f"cut after {_bytes(state.cut_bytes)}{_page_end(op, state.cut_bytes)}"
         elif op.n in lost:
             note, remark = "lost", lost[op.n].words
         elif isinstance(op, t.Refused):
             remark = "takes only a part" if op.error == "short" else f"fails with {op.error}"
-        elif mark_effect and op.n == effect:
+        elif op.n == effect:
             remark = "done; recovery does it again"
         lines.append(
             model.OpLine(
@@ -306,6 +341,12 @@ def op_lines(
     return tuple(lines)
 
 
+def _effect_again(state: CrashState, problem: Problem) -> int:
+    """The op that recovery did again, where that is what is wrong; 0 for none."""
+    found = effect_of(state, problem) if problem.kind == "duplicate-effect" else None
+    return found.n if found is not None else 0
+
+
 def _page_end(op: t.Write, cut_bytes: int) -> str:
     return " (page end)" if (op.offset + cut_bytes) % 4096 == 0 else ""
 
@@ -316,9 +357,9 @@ def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:
         case t.Call():
             return f"load() gave {shown(op.value)}" if op.name == t.LOAD else f"{op.name}({shown(op.value)})"
         case t.Write():
-            return f"{place_path(op.path)}  {len(op.data):,} bytes at {op.offset:,}"
+            return f"{place_path(op.path)}  {_bytes(len(op.data))} at {op.offset:,}"
         case t.Truncate() | t.Allocate():
-            return f"{place_path(op.path)}  to {op.size:,} bytes"
+            return f"{place_path(op.path)}  to {_bytes(op.size)}"
         case t.Rename():
             return f"{place_path(op.path)} -> {place_path(op.to)}"
         case t.Fsync():
@@ -333,6 +374,10 @@ def op_text(op: t.Op, directories: frozenset[int] = frozenset()) -> str:
         case t.FileOp():
             return place_path(op.path)
     return ""
+
+
+def _bytes(number: int) -> str:
+    return f"{number:,} byte{'' if number == 1 else 's'}"
 
 
 def disk_lines(state: CrashState) -> tuple[model.DiskLine, ...]:
@@ -359,7 +404,7 @@ def _content_words(state: CrashState, inode: int, file: File) -> str:
     seen = last_seen(state.trace, inode, file.content, state.done) if file.content.size else 0
     if seen is None:
         blank = file.content.size and not any(file.content.read())
-        return "all zeros" if blank else "a mix of old and new"
+        return "all zeros" if blank else "as no op left it"
     return f"as at {op_words(state, seen)}" if seen else ""
 
 
@@ -374,8 +419,10 @@ def _observed(step: Step) -> model.Observed:
         error = str(value["raised"])
         return model.Observed(how="raised", error=error, stdout=step.stdout, stderr=step.stderr, step=step.step)
     shown_value = value.get("end", value.get("value"))
+    failed = (value.get("more") or {}).get("error", "")
+    error = step.error or (f"then one more save raised {failed}" if failed else "")
     return model.Observed(
-        how=step.how, value=shown_value, error=step.error, stdout=step.stdout, stderr=step.stderr, step=step.step
+        how=step.how, value=shown_value, error=error, stdout=step.stdout, stderr=step.stderr, step=step.step
     )
 
 

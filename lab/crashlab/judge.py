@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from crashlab import trace as t
 from crashlab.crash.states import prefixes_of
 from crashlab.damage_demands import DamageDemands
-from crashlab.demands import Problem, Reference, told_before, unknowns_of
+from crashlab.demands import WHOLE_BATCH, Problem, Reference, told_before, unknowns_of
 from crashlab.effects import Effects
 from crashlab.kinds import gravity
 from crashlab.tree import File
-from crashlab.values import canonical, shown
+from crashlab.values import apart, canonical, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -118,13 +118,22 @@ class Judge:
             return
         if store and acked:
             last = shown(self._reference.calls(state.ran)[acked - 1])
-            yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=(last,))
+            yield Problem(kind="lost", summary=f"{last} was acked; {did}", expected=self._promised(state))
         elif store:
             flying = self._reference.calls(state.ran)
             expected = ("nothing there", *(shown(value) for value in flying[-1:]))
             yield Problem(kind="stuck", summary=f"{did}, though nothing was acked", expected=expected)
         else:
             yield Problem(kind="stuck", summary=did, expected=("resume, and the uncrashed end",))
+
+    def _promised(self, state: CrashState) -> tuple[str, ...]:
+        """What a load may give after an ack: what was acked, or that and what was being saved."""
+        calls, acked = self._reference.calls(state.ran), self._reference.acked(state.ran)
+        if self._reference.kind == "Log":
+            events, flying = sum(map(len, calls[:acked])), calls[acked:]
+            more = ", alone or followed by the batch being appended" if flying else ""
+            return (f"{_count(events, 'acked event')}{more}",)
+        return tuple(shown(value) for value in calls[acked - 1 :])
 
     def _evidence_destroyed(self, state: CrashState, step: Step) -> str:
         """Files that a refusal changed: not one that a working resume was about to replace, nor its temporary files."""
@@ -181,7 +190,8 @@ class Judge:
             return
         last = shown(self._reference.calls(state.ran)[acked - 1]) if acked else "nothing there"
         expected = (last, *([shown(self._reference.calls(state.ran)[-1])] if len(started) > acked else []))
-        said = "returned nothing there" if nothing else f"returned {shown(value['value'])}"
+        beside = self._reference.calls(state.ran)[acked - 1] if acked else None
+        said = "returned nothing there" if nothing else f"returned {apart(beside, value['value'])}"
         if "raised" in value:
             kind, said = "lost", f"raised {value['raised']}"
         elif nothing:
@@ -204,11 +214,9 @@ class Judge:
             whole_batches = accumulate((len(batch) for batch in batches[whole:]), initial=len(acked))
             if self._reference.atomic and len(found) not in whole_batches:
                 summary = f"{len(found) - len(acked)} of {len(flying)} events of one atomic batch are there"
-                yield Problem(kind="torn", summary=summary, expected=("the batch whole, or none of it",))
+                yield Problem(kind="torn", summary=summary, expected=(WHOLE_BATCH,))
             return
-        expected = (
-            f"{len(acked)} acked events" + (", alone or followed by the batch being appended" if flying else ""),
-        )
+        expected = self._promised(state)
         kind = _log_kind(found, acked, wanted)
         if kind == "lost" and not found and self._kept_file(state):
             kind = "silent-reset"
@@ -266,7 +274,8 @@ def _process_problems(step: Step) -> Iterator[Problem]:
     if step.how == "hang":
         yield Problem(kind="hang", summary=f"recovery ({step.step}) did not end within its time limit", step=step.step)
     if step.left:
-        summary = f"recovery ({step.step}) left {len(step.left)} processes running: {', '.join(step.left[:3])}"
+        left = _count(len(step.left), "process", "processes")
+        summary = f"recovery ({step.step}) left {left} running: {', '.join(step.left[:3])}"
         yield Problem(kind="left-process", summary=summary, step=step.step)
 
 
@@ -276,7 +285,10 @@ def _more_problems(saved: Any, third: Step) -> Iterator[Problem]:
         summary = f"after recovery one more value was saved; then load() {_ending(third)}"
         yield Problem(kind="lost", summary=summary, step="third", expected=(shown(saved),))
     elif canonical(value) != canonical(saved):
-        summary = f"after recovery {shown(saved)} was saved; then load() returned {shown(value)}"
+        summary = f"after recovery {shown(saved)} was saved; then load() returned {apart(saved, value)}"
+        if isinstance(saved, list) and isinstance(value, list):
+            there = f"then load() returned {_count(len(value), 'event')}: {apart(saved, value)}"
+            summary = f"after recovery one more append, so {_count(len(saved), 'event')}: {shown(saved)}; {there}"
         twice = isinstance(saved, list) and isinstance(value, list) and _repeats(value, saved)
         kind = "duplicate-entry" if twice else "lost"
         yield Problem(kind=kind, summary=summary, step="third", expected=(shown(saved),))
@@ -297,10 +309,15 @@ def _log_kind(found: list[str], acked: list[str], wanted: list[str]) -> str:
 
 
 def _log_summary(found: list[str], acked: list[str]) -> str:
+    promised = _count(len(acked), "event was", "events were")
     same = next((i for i, pair in enumerate(zip(found, acked, strict=False)) if pair[0] != pair[1]), None)
     if same is None:
-        return f"{len(acked)} events were acked; load() returned {len(found)}"
-    return f"{len(acked)} events were acked; load() returned {len(found)}, other than acked from number {same + 1} on"
+        return f"{promised} acked; load() returned {len(found)}"
+    return f"{promised} acked; load() returned {len(found)}, other than acked from number {same + 1} on"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _ending(step: Step) -> str:

@@ -21,6 +21,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from crashlab.errors import UsageError
 from crashlab.recover.host import Host
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Memory:
 class KeptHost:
     """A host with what was learned of its subject. ``recovered`` counts states that one process took, ``failing``:
     the last one was a violation; ``come_back`` are values that are known to be loaded as they were saved. ``runs`` and
-    ``answers`` are what the latest paths came to, by all that was before on each.
+    ``answers`` are what the latest paths came to, by all that was before on each. ``refused``: the
+    subject raised in a recorded run, which leaves its processes as they were; a search tries hundreds of these.
     """
 
     host: Host
@@ -76,6 +78,7 @@ class KeptHost:
     come_back: set[str] = field(default_factory=set)
     runs: Memory = field(default_factory=Memory)
     answers: Memory = field(default_factory=Memory)
+    refused: bool = False
 
 
 _lock = threading.Lock()
@@ -92,6 +95,12 @@ def kept_host(form: dict[str, Any]) -> Iterator[KeptHost]:
     kept = take(form)
     try:
         yield kept
+    except UsageError:
+        if not kept.refused:
+            kept.host.close()
+            raise
+        give_back(kept)
+        raise
     except BaseException:
         kept.host.close()
         raise
@@ -112,6 +121,7 @@ def take(form: dict[str, Any]) -> KeptHost:
 
 def give_back(kept: KeptHost) -> None:
     """Keep it for the next path; of two hosts the later one."""
+    kept.refused = False
     with _lock:
         before = _kept.pop() if _kept else None
         _kept.append(kept)

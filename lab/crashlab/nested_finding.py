@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from crashlab import trace as t
 from crashlab.crash.nested import is_power, run_words
 from crashlab.crash.places import Places, place_path
+from crashlab.demands import effect_of
 from crashlab.explain import Explanation
 from crashlab.explain_loss import why_lost
 from crashlab.tree import File
@@ -112,7 +113,8 @@ def retold(
     ops: list[model.OpLine] = []
     for run, crash in enumerate(crashes):
         marks = dict(_marks_of_run(crashes, run, losses))
-        told = lines(alone(crash), mark_effect=run == doing, marks=marks)
+        effect = effect_of(alone(crash), judgement.problems[0])
+        told = lines(alone(crash), effect=effect.n if run == doing and effect is not None else 0, marks=marks)
         ops += (dataclasses.replace(line, run=run) for line in told)
     faults = [_fault_line(alone(crash)) for crash in crashes]
     within = state.within
@@ -149,9 +151,8 @@ def _marks_of_run(crashes: list[CrashState], run: int, losses: Losses | None) ->
 
 def _run_of_effect(judgement: Judgement) -> int | None:
     """The run that did the doubled effect last."""
-    state, name = judgement.state, judgement.problems[0].effect
-    counts = [sum(op.counted and op.name == name for op in alone(each).effects) for each in crashes_of(state)]
-    return max((run for run, count in enumerate(counts) if count), default=None)
+    crashes = enumerate(map(alone, crashes_of(judgement.state)))
+    return max((run for run, each in crashes if effect_of(each, judgement.problems[0]) is not None), default=None)
 
 
 def _fault_line(state: CrashState) -> str:

@@ -118,7 +118,7 @@ class Walk:
 
     def end(self) -> None:
         """Give the processes back; end them where an error came out of a step, or a run was stored."""
-        if self._sound:
+        if self._sound or self._kept.refused:
             give_back(self._kept)
         else:
             self._kept.host.close()
@@ -232,7 +232,8 @@ def _finding(path: Path) -> tuple[model.Finding, CrashState]:
     findings = Findings(Places(first.trace), first.losses)
     findings.add(judgement, answer)
     ((finding, _),) = findings.finish(reference)
-    finding = dataclasses.replace(finding, program=program(path.told(), judgement, answer, reference))
+    story = program(path.told(), judgement, answer, reference, given=path.carry is carried)
+    finding = dataclasses.replace(finding, program=story)
     if judgement.problems[0].step == LIVE:  # no recovery shows it again: only the program does
         finding = dataclasses.replace(finding, replay="")
     return (finding if state.within is None else _retold(path, finding)), state

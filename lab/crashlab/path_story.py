@@ -12,6 +12,9 @@ that had begun before the crash are there: what came later was never called.
 
 from __future__ import annotations
 
+import base64
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 COMMENT_COLUMN = 24
 _VALUE_CHARACTERS = 300
+_AGAIN_CHARACTERS = 20_000
 _FILES_SHOWN = 3
 _REPEATED = 20
 """A text of at least so many equal characters is told as ``"x" * 4096``."""
@@ -38,15 +42,23 @@ Line = tuple[str, str]
 """What to type, and what came of it."""
 
 
-def program(legs: Sequence[Leg], judgement: Judgement, answer: Answer, reference: Reference) -> tuple[str, ...]:
-    """The lines of a path that ended in a violation, and at last the values that repeat it."""
+def program(
+    legs: Sequence[Leg], judgement: Judgement, answer: Answer, reference: Reference, *, given: bool
+) -> tuple[str, ...]:
+    """The lines of a path that ended in a violation, and at last the values that repeat it.
+
+    ``given``: the legs know the values as the user gave them. Else their forms are told, which ``view`` may have
+    made smaller.
+    """
     lines: list[Line] = []
     values: list[str] = []
     for leg in legs:
         assert leg.state is not None, "a run that is told came to a state"
         calls, done = _calls(leg), leg.state.done - (leg.within.start if leg.within is not None else 0)
-        lines += [(f"{op.name}({typed(op.value)})", _fate(leg, op, done)) for op in calls]
-        values += [typed(op.value) for op in calls]
+        saved = list(leg.values[: len(calls)]) if given else [rebuilt(op.value) for op in calls]
+        told = [written(each) for each in saved]
+        lines += [(f"{op.name}({shortened(text)})", _fate(leg, op, done)) for op, text in zip(calls, told, strict=True)]
+        values += told
         if judgement.problems[0].step == "live" and leg is legs[-1]:
             lines[-1] = lines[-1][0], _short(answer.steps[0])
             break
@@ -58,33 +70,94 @@ def program(legs: Sequence[Leg], judgement: Judgement, answer: Answer, reference
     if judgement.problems[0].step != "live":
         lines += _end(judgement, answer, reference)
     width = max([COMMENT_COLUMN - 2, *(len(code) for code, _ in lines if len(code) <= 2 * COMMENT_COLUMN)])
-    told = [f"{code:<{width}}  # {comment}" if comment else code for code, comment in lines]
-    return (*told, "", f"again: values=[{', '.join(values)}]")
+    shown_lines = [f"{code:<{width}}  # {comment}" if comment else code for code, comment in lines]
+    return (*shown_lines, "", _again(values))
+
+
+def _again(values: Sequence[str]) -> str:
+    """The line to copy: whole, or none, for half of a value is another one."""
+    text = f"again: values=[{', '.join(values)}]"
+    return text if len(text) <= _AGAIN_CHARACTERS else "again: these values are too long to be typed; replay the state"
 
 
 def typed(form: Any) -> str:
-    """A tagged form as one would type it.
+    r"""A tagged form as one would type it, cut where it is long.
 
     >>> typed({"a": [None, True], "b": "x" * 4096})
     '{"a": [None, True], "b": "x" * 4096}'
-    >>> typed({"$dict": [["$", 1]]})
-    '{"$": 1}'
+    >>> typed({"$dict": [["$", {"$tuple": [1, {"$bytes": "eA=="}]}]]})
+    '{"$": (1, b\'x\')}'
     """
-    text = _literal(form)
+    return shortened(written(rebuilt(form)))
+
+
+def shortened(text: str) -> str:
+    """A line for people: its beginning, where it is too long to be read."""
     return text if len(text) <= _VALUE_CHARACTERS else f"{text[: _VALUE_CHARACTERS - 1]}…"
 
 
-def _literal(form: Any) -> str:
-    if isinstance(form, str):
-        if len(form) >= _REPEATED and form == form[0] * len(form):
-            return f"{_literal(form[0])} * {len(form)}"
-        return f'"{ascii(form)[1:-1]}"' if not {"'", '"'} & set(form) else ascii(form)
+@dataclass(frozen=True)
+class _Spoken:
+    """What a form names and cannot be built here: an enum, a date, a class of the user's."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def rebuilt(form: Any) -> Any:
+    """The value of a tagged form, with what only the subject could build as a name."""
     if isinstance(form, list):
-        return f"[{', '.join(map(_literal, form))}]"
-    if isinstance(form, dict):
-        pairs = form["$dict"] if form.keys() == {"$dict"} else form.items()
-        return f"{{{', '.join(f'{_literal(key)}: {_literal(value)}' for key, value in pairs)}}}"
-    return repr(form)
+        return [rebuilt(each) for each in form]
+    if not isinstance(form, dict):
+        return form
+    match form:
+        case {"$dict": list(pairs)}:
+            return {rebuilt(key): rebuilt(value) for key, value in pairs}
+        case {"$tuple": list(items)}:
+            return tuple(rebuilt(each) for each in items)
+        case {"$set": list(items)}:
+            return {rebuilt(each) for each in items}
+        case {"$bytes": str(text)}:
+            return base64.b64decode(text)
+        case {"$float": str(text)}:
+            return float(text)
+        case {"$enum": str(text)}:
+            return _Spoken(text)
+    if len(form) == 1 and (tag := next(iter(form))).startswith("$"):
+        inner = rebuilt(form[tag])
+        fields = isinstance(inner, dict) and all(isinstance(name, str) and name.isidentifier() for name in inner)
+        told = ", ".join(f"{name}={written(each)}" for name, each in inner.items()) if fields else written(inner)
+        return _Spoken(f"{tag[1:]}({told})")
+    return {key: rebuilt(value) for key, value in form.items()}
+
+
+def written(value: Any) -> str:
+    """A value as one would type it in Python; of what is no plain data, what it says of itself."""
+    kind = type(value)
+    if kind in (str, bytes):
+        return _text_written(value)
+    if kind is float and not math.isfinite(value):
+        return f'float("{value}")'
+    if kind is dict:
+        return f"{{{', '.join(f'{written(key)}: {written(each)}' for key, each in value.items())}}}"
+    if kind is list:
+        return f"[{', '.join(map(written, value))}]"
+    if kind is tuple:
+        return f"({', '.join(map(written, value))}{',' if len(value) == 1 else ''})"
+    if kind in (set, frozenset) and value:
+        inner = f"{{{', '.join(sorted(map(written, value)))}}}"
+        return inner if kind is set else f"frozenset({inner})"
+    return repr(value)
+
+
+def _text_written(value: str | bytes) -> str:
+    if len(value) >= _REPEATED and value == value[:1] * len(value):
+        return f"{_text_written(value[:1])} * {len(value)}"
+    if isinstance(value, bytes) or {"'", '"'} & set(value):
+        return ascii(value)
+    return f'"{ascii(value)[1:-1]}"'
 
 
 def _calls(leg: Leg) -> list[t.Call]:

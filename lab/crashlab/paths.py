@@ -80,7 +80,10 @@ def _digest(*parts: str) -> str:
 
 @dataclass
 class Leg:
-    """One run of the path: what it saved, and the crash that ended it with what recovery made of that."""
+    """One run of the path: what it saved, and the crash that ended it with what recovery made of that.
+
+    ``values`` are those that the run was given, as they are; the calls of its trace hold what ``view`` shows of them.
+    """
 
     trace: t.Trace
     ran: t.Trace
@@ -89,6 +92,7 @@ class Leg:
     at: Cut = "page"
     state: CrashState | None = None
     answer: Answer | None = None
+    values: tuple[Any, ...] = ()
 
     def kills(self) -> Iterator[CrashState]:
         """Every state that a kill of this run leaves."""
@@ -174,7 +178,7 @@ class Path:
             return
         state = self._picked(leg, crash)
         answer = self._judge(state, "power" if is_power(state) else "kill")
-        self.legs.append(dataclasses.replace(leg, state=state, answer=answer))
+        self.legs.append(dataclasses.replace(leg, state=state, answer=answer, values=tuple(self._own)))
         self._leg = self._looked = None
         self._own, self._past = [], _digest(self._name, repr(crash))
 
@@ -185,7 +189,7 @@ class Path:
         if (leg := self._recorded()) is None:
             return
         state = leg.one(f"kill@{len(leg.ran.ops)}")
-        self._looked = dataclasses.replace(leg, state=state)
+        self._looked = dataclasses.replace(leg, state=state, values=tuple(self._own))
         self._looked.answer = self._judge(state, "kill")
 
     def told(self) -> list[Leg]:
@@ -249,7 +253,11 @@ class Path:
         """The values without a crash."""
         way: dict[str, Any] = {"tree": base_tree().to_json(), "effects": [], "acked": [], "expected": None}
         step = {"step": RUN, **self.carry(self.values)}
-        raw = recorded(self.kept.host, traced=traced, recovery={**way, "step": step})
+        try:
+            raw = recorded(self.kept.host, traced=traced, recovery={**way, "step": step})
+        except UsageError:
+            self.kept.refused = True
+            raise
         trace = t.Trace(root=raw.root, base=raw.base, ops=raw.ops, threads=raw.threads)
         reasons, proof = fitness(raw, trace, self.kept.host.description, traced=traced)
         self.controls = [proof]
@@ -296,7 +304,7 @@ class Path:
             step=LIVE, how=raw.how, error=raw.error, traceback=raw.traceback, stdout=raw.stdout, stderr=raw.stderr
         )
         answer = readable(Answer(state=state.id, steps=(step,)), leg.trace.root)
-        self._looked = dataclasses.replace(leg, state=state, answer=answer)
+        self._looked = dataclasses.replace(leg, state=state, answer=answer, values=tuple(self._own))
         self.judged.append((state.fault, "violation"))
         self._convict(Judgement(state=state, verdict="violation", problems=(problem,)), answer)
         return True

@@ -175,13 +175,23 @@ class _Exploration:
             recorded, self._host, self._asked, self._subject, self._folder, seconds=time.monotonic() - self._started
         )
 
+    @property
+    def _site(self) -> Callable[[str], str] | None:
+        """How findings are kept apart by call site, where some of them are accepted."""
+        baseline = self._asked.baseline
+        if baseline is None or not baseline.concerns(self._subject.name):
+            return None
+        from crashlab.baseline import site_of  # noqa: PLC0415 - few projects have one
+
+        return site_of
+
     def _explore(self, recorded: Recorded) -> None:
         """Every fault that was asked for, the controls, and what follows from all of them."""
         reference, whole = recorded.reference, self._asked.only is None
         places = Places(reference.trace)
         losses = self._losses(reference, self._asked.profiles) if self._asked.loses_power else None
         shown = self._losses(reference, self._asked.named_profiles) if self._asked.disk else losses
-        findings = Findings(places, shown)
+        findings = Findings(places, shown, site=self._site)
         rounds = self._tried(reference, findings, losses)
         nested = self._in_recovery(reference, findings, losses, rounds)
         if whole:

@@ -23,6 +23,7 @@ from crashlab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from crashlab.pytest_lines import Seen
 
@@ -68,10 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
     given = _command(config)
     if not given and config.getoption("crashlab_only") is None:
         return
+    from crashlab.context import Context, surrounded  # noqa: PLC0415 - coverage must have started
     from crashlab.settings import resolve  # noqa: PLC0415 - imported only where there is something to look at
 
     try:
-        resolve(**given)
+        with surrounded(Context(folder=_folder(config))):
+            resolve(**given)
     except crashlab.UsageError as error:
         said = " ".join(f"--crashlab-{name}={value}" for name, value in given.items())
         message = f"{said}: {error}"
@@ -84,15 +87,22 @@ def _command(config: pytest.Config) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def _folder(config: pytest.Config) -> Path:
+    """Where pytest was started, in a worker of pytest-xdist too: a test that changes the directory moves nothing."""
+    return config.invocation_params.dir
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """The version, and what the command line asks of every check."""
-    from crashlab.context import project_file  # noqa: PLC0415 - coverage must have started
+    from crashlab.context import Context, project_file, surrounded  # noqa: PLC0415 - coverage must have started
 
     said = [f"{name} {config.getoption(f'crashlab_{name}')}" for name in _OPTIONS]
     asked = [each for each in said if not each.endswith(" None")]
     if config.getoption("crashlab_unmeasured") == "skip":
         asked.append("unmeasured skips")
-    if file := project_file():
+    with surrounded(Context(folder=_folder(config))):
+        file = project_file()
+    if file:
         asked.append(f"defaults of {os.path.relpath(file)}")
     return f"crashlab: {', '.join([crashlab.__version__, *asked])}"
 
@@ -111,6 +121,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     item.stash[_seen] = []
     context = Context(
         test=item.nodeid,
+        folder=_folder(item.config),
         marker=marker,
         command=_command(item.config),
         only=item.config.getoption("crashlab_only"),

@@ -52,6 +52,17 @@ def replay(run: RunFolder, state_id: str, *, into: Path | None = None) -> model.
     ``into`` names an empty or new directory that gets the state's files to look at. Raises UsageError
     where the run or the state is not there.
     """
+    try:
+        return _replay(run, state_id, into)
+    except UsageError as error:
+        what, hint, _ = str(error).partition(" Use the stored run:")
+        if not hint:
+            raise
+        text = f"{what} crashlab show --run {run.path} says what that run found; or name another one with --run DIR"
+        raise UsageError(text) from error
+
+
+def _replay(run: RunFolder, state_id: str, into: Path | None) -> model.Report:
     started = time.monotonic()
     trace, stored, earlier = run.trace(), stored_reference(run), run.report()
     profile = ",".join(earlier.get("settings", {}).get("profile") or [DEFAULT])

@@ -161,7 +161,7 @@ def resolve(**options: Unpack[Options]) -> Asked:
         only=only,
         disk=_disk(disk),
         redundant=bool(given.get("redundant")),
-        out=Path(given.get("out", ".crashlab")),
+        out=_out(options, given),
         baseline=_baseline(given.get("baseline"), given.get("accept")),
     )
 
@@ -176,6 +176,12 @@ def declared() -> Mapping[str, Any]:
     return read(file).defaults
 
 
+def _out(options: Options, given: Mapping[str, Any]) -> Path:
+    """Where runs are kept: a test names a place from where it is, all others from where the run of tests began."""
+    named = options.get("out") or context.current.marker.get("out")
+    return Path(named) if named else context.placed(given.get("out", ".crashlab"))
+
+
 def out_folder(given: Path | None) -> Path:
     """Where runs are kept: as the command line says, or the environment, or ``crashlab.toml``, or ``.crashlab``."""
     return Path(context.merged({"out": given}, declared()).get("out", ".crashlab"))
@@ -186,7 +192,8 @@ def _baseline(file: str | os.PathLike[str] | None, accept: str | None) -> Baseli
     from crashlab import baseline  # noqa: PLC0415 - few projects have one
 
     project = context.project_file()
-    usual = (Path() if project is None or project.parent == Path.cwd() else project.parent) / baseline.FILE
+    folder = context.placed() if project is None or project.parent == Path.cwd() else project.parent
+    usual = folder / baseline.FILE
     if file is None and accept is None and not usual.is_file():
         return None
     return baseline.Baseline.read(Path(file or usual), accept=accept, given=file is not None)

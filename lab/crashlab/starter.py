@@ -23,6 +23,8 @@ TEST_FILE = "test_crashes.py"
 _FILE_NAMES = re.compile(r"path|file|filename|target|dest|destination|out|output|where")
 _FOLDER_NAMES = re.compile(r"dir|folder|directory|root|base")
 _LISTED_AT_MOST = 40
+_TESTS_AT_MOST = 40
+"""Each takes seconds, and all of them are to be read."""
 
 _TOML = """\
 # What crashlab checks in this project: crashlab check, or crashlab check NAME, or pytest.
@@ -75,7 +77,8 @@ def start(folder: Path) -> str:
             text = f"{os.path.relpath(path)} is there already, and stays as it is; remove it, or write it yourself"
             raise UsageError(text)
     seen = survey(folder)
-    plain = _named([pair for pair in seen.pairs() if _is_plain(pair)])
+    pairs = [pair for pair in seen.pairs() if _is_plain(pair)]
+    plain = _named(pairs[:_TESTS_AT_MOST])
     module = ".".join([*test.relative_to(folder).parts[:-1], test.stem])
     _write(test, _test_text(plain, seen))
     try:
@@ -83,7 +86,7 @@ def start(folder: Path) -> str:
     except UsageError:
         test.unlink()  # both or none
         raise
-    return _told(seen, plain, config, test)
+    return _told(seen, plain, config, test, left_out=len(pairs) - len(plain))
 
 
 def _write(path: Path, text: str) -> None:
@@ -107,6 +110,7 @@ def _is_plain(pair: tuple[Found, Found]) -> bool:
         and not (save.method_of or load.method_of)
         and len(save.parameters) == 2  # noqa: PLR2004 - a path and a value
         and len(load.parameters) == 1
+        and not any(each.endswith("=") for each in (*save.parameters, *load.parameters))  # nobody knows with what
         # Both the same: a folder on one side and a file on the other leaves open which file that is.
         and [each for each in map(_path_argument, save.parameters) if each]
         == [_path_argument(load.parameters[0])]
@@ -122,14 +126,16 @@ def _path_argument(parameter: str, file: str = "…") -> str:
 
 
 def _named(pairs: Sequence[tuple[Found, Found]]) -> dict[str, tuple[Found, Found]]:
+    """Each pair under a name of its own, which is none that the file imports: it would hide what it is to call."""
+    imported = {each.module.partition(".")[0] for pair in pairs for each in pair} | {"Store", "check"}
     named: dict[str, tuple[Found, Found]] = {}
     for pair in pairs:
         name = pair[0].about if pair[0].about.isidentifier() else pair[0].module.rpartition(".")[2]
-        name = f"{name}_" if keyword.iskeyword(name) or name in ("Store", "check") else name
+        name = f"{name}_store" if keyword.iskeyword(name) or name in imported else name
         number = 1
-        while (f"{name}{number}" if number > 1 else name) in named:
+        while (numbered := f"{name}{number}" if number > 1 else name) in named or numbered in imported:
             number += 1
-        named[f"{name}{number}" if number > 1 else name] = pair
+        named[numbered] = pair
     return named
 
 
@@ -180,7 +186,7 @@ def _line(found: Found) -> str:
     return f"{found.file}:{found.line}: {found.name}({', '.join(found.parameters)})  {', '.join(found.calls)}"
 
 
-def _told(seen: Survey, plain: dict[str, tuple[Found, Found]], config: Path, test: Path) -> str:
+def _told(seen: Survey, plain: dict[str, tuple[Found, Found]], config: Path, test: Path, *, left_out: int) -> str:
     files = f"{seen.files:,} Python {'file' if seen.files == 1 else 'files'}"
     lines = [f"looked at {files}, found {len(seen.found)} functions that save or load"]
     lines += [f"  {each.role}  {_line(each)}" for each in seen.found[:_LISTED_AT_MOST]]
@@ -190,9 +196,16 @@ def _told(seen: Survey, plain: dict[str, tuple[Found, Found]], config: Path, tes
         lines.append(f"  looked no further after {FILES_AT_MOST:,} files; name a smaller folder for the rest")
     lines += [f"  not read: {each}" for each in seen.unread]
     tests = f"{len(plain)} {'test' if len(plain) == 1 else 'tests'}"
+    if left_out:
+        lines.append(
+            f"  {left_out:,} more pairs got no test, which is enough to begin with; name a smaller folder for them"
+        )
+    if any(re.match(r"(src|lib)/", each.file) for pair in plain.values() for each in pair):
+        lines.append("  some modules lie in src/ or lib/: install the project first, so that they can be imported")
     lines += [f"wrote {os.path.relpath(test)} ({tests}) and {os.path.relpath(config)}; read and change them, then:"]
     lines += [
-        f"  pytest {os.path.relpath(test)}",
+        # pytest alone would look for modules beside the test, and not here
+        f"  {'pytest' if test.parent == config.parent else 'python -m pytest'} {os.path.relpath(test)}",
         "  crashlab check" if plain else "  crashlab check module:object",
         "",
     ]

@@ -59,7 +59,10 @@ Role = Literal["save", "load"]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A function that saves or loads. ``file`` is relative to the folder that was looked at."""
+    """A function that saves or loads. ``file`` is relative to the folder that was looked at.
+
+    ``parameters`` are those by position, then as ``indent=`` those by name that have no default.
+    """
 
     file: str
     line: int
@@ -121,6 +124,9 @@ def survey(folder: Path) -> Survey:
         files += 1
         shown = path.relative_to(folder).as_posix()
         try:
+            if not path.is_file():  # a FIFO would keep us waiting for whoever writes to it
+                unread.append(f"{shown}: not a file")
+                continue
             if path.stat().st_size > FILE_BYTES_AT_MOST:
                 unread.append(f"{shown}: larger than {FILE_BYTES_AT_MOST:,} bytes")
                 continue
@@ -159,6 +165,8 @@ def _in_module(tree: ast.Module, file: str) -> Iterator[Found]:
             role = "load"
         if role is not None:
             arguments = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+            by_name = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+            arguments += [f"{each.arg}=" for each, default in by_name if default is None]
             parameters = tuple(each for each in arguments if each not in ("self", "cls"))
             seen = tuple(writes if role == "save" else reads)
             yield Found(file=file, line=function.lineno, name=name, role=role, calls=seen, parameters=parameters)

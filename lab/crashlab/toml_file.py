@@ -22,7 +22,7 @@ def parsed(file: Path, *, option: str) -> dict[str, Any]:
     """
     shown = os.path.relpath(file)
     try:
-        text = file.read_bytes().decode()
+        text = file.read_bytes().decode().removeprefix("\ufeff")  # the mark that editors of Windows put first
     except OSError as error:
         message = f"cannot read {shown}: {error.strerror}; name another file with {option} FILE"
         raise UsageError(message) from error
@@ -33,6 +33,9 @@ def parsed(file: Path, *, option: str) -> dict[str, Any]:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(_broken(shown, text, str(error))) from error
+    except RecursionError as error:
+        message = f"{shown} holds lists or tables that are nested too deep to be read; write them flat"
+        raise UsageError(message) from error.with_traceback(None)
 
 
 def _broken(file: str, text: str, error: str) -> str:

@@ -36,6 +36,7 @@ _BY_TEXT: dict[tuple[str, str], Callable[[Any], str]] = {
 """By module and name: every process of a subject would carry the modules otherwise, used or not."""
 
 _SHOWN_CHARACTERS = 60
+_PARTED_CHARACTERS = 20
 
 
 def encode(value: Any, *, depth: int = 0) -> Any:
@@ -109,6 +110,23 @@ def _spoken(form: Any) -> str:
         case list():
             return f"[{', '.join(map(_spoken, form))}]"
     return json.dumps(form)
+
+
+def apart(form: Any, other: Any) -> str:
+    """``other`` for people, beside ``form``: where both begin alike and are cut, what it has where they part.
+
+    >>> print(apart("x" * 80 + "a", "x" * 80 + "b").partition("…")[2])
+     (from character 82 on 'b"' where the other has 'a"')
+    """
+    told = shown(other)
+    if form == other or told != shown(form):
+        return told
+    first, second = json.dumps(form), json.dumps(other)
+    at = next((n for n, (one, two) in enumerate(zip(first, second, strict=False)) if one != two), None)
+    if at is None:
+        at = min(len(first), len(second))
+    here, there = (repr(text[at : at + _PARTED_CHARACTERS]) if text[at:] else "its end" for text in (second, first))
+    return f"{told} (from character {at + 1:,} on {here} where the other has {there})"
 
 
 def shown(form: Any, *, limit: int = _SHOWN_CHARACTERS) -> str:

@@ -1,7 +1,10 @@
-"""``python -m longrun run``: the reference agent, against the fake server in this process or a live model.
+"""``longrun run DIR`` triages an inbox, durably; ``longrun decide DIR`` answers what only a person can tell.
 
-Exit codes: 0 the run is done; 1 it stopped, or waits for a person; 2 its files were refused, or another process
-took them over; 64 misuse.
+The agent is that of lesson 6; a run that is kept in one file, as that of lesson 2, is gone on with as such. It asks
+the fake server in this process, or a live model.
+
+Exit codes: 0 the run is done, or the answer is recorded; 1 it stopped, or waits for a person; 2 its files were
+refused, or another process took them over; 64 misuse.
 """
 
 from __future__ import annotations
@@ -10,10 +13,14 @@ import argparse
 import contextlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from longrun.checkpoint.correct import HARNESS
+from longrun import questions, v1
+from longrun.caps import TURN_LIMIT, Caps
+from longrun.capstone.correct import HARNESS
+from longrun.checkpoint import correct as one_file
 from longrun.errors import (
     ApiError,
     Damaged,
@@ -28,11 +35,13 @@ from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, make_inbox
 from longrun.loop import MODEL_NAME, Agent
 from longrun.personas import PERSONAS
+from longrun.protocol import CHECKPOINT_NAME
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from longrun.harness import Harness
     from longrun.model import Model
     from longrun.protocol import Checkpoint
 
@@ -40,6 +49,8 @@ EXIT_DONE, EXIT_UNFINISHED, EXIT_REFUSED, EXIT_USAGE = 0, 1, 2, 64
 LIVE_MODEL = "claude-haiku-4-5"
 """The model of ``--live``: small, and it answers without blocks that a transcript here cannot hold."""
 KEY_NAME = "ANTHROPIC_API_KEY"
+DEFAULT_DIRECTORY = Path("longrun-run")
+_ANSWERS: dict[str, questions.Answer] = {"happened": "done", "absent": "absent"}
 _VERDICTS = {"done": "DONE", "waiting": "WAITING", "stopped": "STOPPED"}
 
 
@@ -54,20 +65,51 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="longrun", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="triage an inbox, durably")
-    run.add_argument("--dir", type=Path, default=Path("longrun-run"), help="where the run lives (default: %(default)s)")
+    _add_directory(run)
     run.add_argument("--resume", action="store_true", help="go on from what is stored there")
     model = run.add_mutually_exclusive_group()
     model.add_argument("--persona", choices=PERSONAS, default=PERSONAS[0], help="how the fake acts after an unknown")
     model.add_argument("--live", action="store_true", help=f"ask {LIVE_MODEL}, which costs; the key is in {KEY_NAME}")
     run.add_argument("--seed", type=int, default=DEFAULT_SEED, help="which inbox (default: %(default)s)")
+    over_all = "over all processes of the run; give it at each resume"
+    run.add_argument(
+        "--max-turns",
+        type=int,
+        default=TURN_LIMIT,
+        metavar="N",
+        help=f"stop after so many answers (%(default)s), {over_all}",
+    )
+    run.add_argument("--max-tokens", type=int, metavar="N", help=f"ask no more from so many tokens on, {over_all}")
+    decide = commands.add_parser("decide", help="show what a run asks a person, or answer it")
+    _add_directory(decide)
+    decide.add_argument("act", nargs="?", help="which act, as it is shown: T-101/page_oncall")
+    decide.add_argument("answer", nargs="?", choices=_ANSWERS, help="whether it happened; if not, it may be done again")
     return parser
+
+
+def _add_directory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("where", nargs="?", type=Path, metavar="DIR", help=f"where the run lives ({DEFAULT_DIRECTORY})")
+    parser.add_argument("--dir", type=Path, help="the same, by name")
+
+
+def _directory(given: argparse.Namespace) -> Path:
+    if given.dir is not None and given.where is not None:
+        text = f"two directories: {given.where} and --dir {given.dir}; give one"
+        raise UsageError(text)
+    return given.dir or given.where or DEFAULT_DIRECTORY
+
+
+def _harness(directory: Path) -> Harness:
+    """The pieces that fit what lies there."""
+    kept_in_one_file = any((directory / name).exists() for name in (CHECKPOINT_NAME, v1.EFFECTS_NAME))
+    return one_file.HARNESS if kept_in_one_file else HARNESS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        return _run(given)
+        return _run(given) if given.command == "run" else _decide(given)
     except (UsageError, HistoryExists, LeaseHeld) as error:
         print(f"longrun: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -107,7 +149,8 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
-    directory: Path = given.dir
+    directory = _directory(given)
+    caps = Caps(turns=given.max_turns, tokens=given.max_tokens)
     if given.resume and not directory.is_dir():
         text = f"there is no run in {directory}: start one without --resume"
         raise UsageError(text)
@@ -117,7 +160,8 @@ def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
         text = f"cannot make {directory / 'agent'}: {error.strerror}. Pass another --dir."
         raise UsageError(text) from error
     world = World(FileOutside(directory / "world.jsonl"), make_inbox(given.seed))
-    agent = Agent(directory / "agent", HARNESS, model, world, model_name=name)
+    harness = replace(_harness(directory / "agent"), cap=caps)
+    agent = Agent(directory / "agent", harness, model, world, model_name=name)
     last = agent.resume() if given.resume else agent.start()
     print("\n".join(_summary(last, world, agent)))
     return EXIT_DONE if last.status == "done" else EXIT_UNFINISHED
@@ -133,8 +177,32 @@ def _summary(last: Checkpoint, world: World, agent: Agent) -> list[str]:
         "replies  " + ", ".join(f"{ticket} {yen} yen" for ticket, yen in seen["replies"]),
         "pages    " + ", ".join(seen["pages"]),
     ]
-    lines += [f"decide   {name} {details}: it may or may not have happened" for name, details in agent.unknown()]
+    if last.status == "stopped" and last.end is not None:
+        lines.append(f"stopped  {last.end['reason']}: {last.end['text']}")
+    lines += [f"decide   {question.text()}" for question in agent.questions()]
     return [*lines, f"files    {agent.directory}"]
+
+
+def _decide(given: argparse.Namespace) -> int:
+    directory = _directory(given)
+    if not (directory / "agent").is_dir():
+        text = f"there is no run in {directory}"
+        raise UsageError(text)
+    place = directory / "agent"
+    harness = _harness(place)
+    if given.act is not None:
+        if given.answer is None:
+            text = f"say whether {given.act} happened: {' or '.join(_ANSWERS)}"
+            raise UsageError(text)
+        questions.answer(place, harness, given.act, _ANSWERS[given.answer])
+        print(f"RECORDED  {given.act}: {questions.WORDS[_ANSWERS[given.answer]]}")
+    left = questions.open_questions(place, harness)
+    print("\n".join(f"decide   {question.text()}" for question in left) or _nothing_asked(directory))
+    return EXIT_UNFINISHED if left else EXIT_DONE
+
+
+def _nothing_asked(directory: Path) -> str:
+    return f"nothing is asked; go on with: longrun run --resume {directory}"
 
 
 if __name__ == "__main__":

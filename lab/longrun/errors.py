@@ -12,6 +12,7 @@
     ├── IncompleteResponse   the stream ended before the whole answer came: nothing was saved, resume
     ├── InvalidTranscript    a list of messages that the Messages API refuses
     ├── ApiError             the server answered with an error; ``status`` says which
+    ├── OutcomeUnknown       an act was begun, and no answer came: it may or may not have been done
     └── InvalidInput         a tool was called with an input that does not fit
 """
 
@@ -72,6 +73,10 @@ class IncompleteResponse(LongrunError):  # noqa: N818 - it names what came
 
 class InvalidTranscript(LongrunError):  # noqa: N818 - it names the list, as the API does
     """A list of messages that the Messages API refuses. The text is the API's."""
+
+
+class OutcomeUnknown(LongrunError):  # noqa: N818 - it names what is left; a tool raises it
+    """An act was begun and its answer never came. The loop records that, and a person must look."""
 
 
 class InvalidInput(LongrunError):  # noqa: N818 - it names the input

@@ -45,9 +45,14 @@ class Owner(Protocol):
 
 
 def stored_epoch(directory: Path) -> int | None:
-    """The ``writer_epoch`` of the stored checkpoint: its last member, since they are sorted. None where none is."""
+    """The ``writer_epoch`` of the stored checkpoint, None where none is."""
+    return epoch_at(directory / CHECKPOINT_NAME)
+
+
+def epoch_at(path: Path) -> int | None:
+    """The ``writer_epoch`` of the checkpoint in a file: its last member, since they are sorted. None where none is."""
     try:
-        descriptor = os.open(directory / CHECKPOINT_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from longrun.errors import Damaged
 from longrun.files import sync_directory, write_all
 from longrun.messages import canonical, parse_strict
+from longrun.tools import args_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from typing import Self
 
-    from longrun.protocol import Checkpoint
+    from longrun.protocol import Checkpoint, OpenCall
 
 LEDGER_NAME = "effects.jsonl"
-Outcome = Literal["done", "unknown", "gave_up"]
-_OUTCOMES = ("done", "unknown", "gave_up")
+Outcome = Literal["done", "unknown", "gave_up", "absent"]
+_OUTCOMES = ("done", "unknown", "gave_up", "absent")
 _TYPES: dict[str, type] = {
     "n": int,
     "run_id": str,
@@ -67,6 +69,23 @@ def _checksum(form: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(form).encode()).hexdigest()
 
 
+def record_of(state: Checkpoint, call: OpenCall, outcome: Outcome, result: str) -> Record:
+    """What is known of the act of ``call``; its number is given where it is appended."""
+    assert call.key is not None, "a read is no act"
+    return Record(
+        n=0,
+        run_id=state.run_id,
+        timeline=state.timeline,
+        writer_epoch=state.writer_epoch,
+        key=call.key,
+        tool=call.name,
+        args_digest=args_digest(call.input),
+        tool_use_id=call.id,
+        outcome=outcome,
+        result=result,
+    )
+
+
 class Acts(Protocol):
     """What the loop asks of a ledger. A naive one keeps its records elsewhere, or not at all."""
 
@@ -102,16 +121,24 @@ class Ledger:
     records: list[Record] = field(default_factory=list)
     _latest: dict[str, Record] = field(default_factory=dict)
 
-    @staticmethod
-    def create(path: Path) -> Ledger:
+    @classmethod
+    def of_run(cls, directory: Path, saved: Checkpoint | None) -> Self:
+        """The ledger that belongs to ``saved``; a new one after the very first save. Raises Damaged."""
+        path = directory / LEDGER_NAME
+        if saved is None or (saved.seq == 1 and not path.exists()):  # later it can only have been lost
+            return cls.create(path)
+        return cls.open(path, seen=saved.ledger_seen)
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
         """A new empty ledger, durable before anything can be recorded. Raises FileExistsError."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         os.fsync(descriptor)
         sync_directory(path.parent)
-        return Ledger(path, descriptor)
+        return cls(path, descriptor)
 
-    @staticmethod
-    def open(path: Path, *, seen: int) -> Ledger:
+    @classmethod
+    def open(cls, path: Path, *, seen: int) -> Self:
         """The ledger as it lies there, a torn tail cut off. Raises Damaged, and then changes nothing.
 
         What was read is synced before it is used: a killed process may have left a whole record that
@@ -130,14 +157,13 @@ class Ledger:
         except OSError:
             os.close(descriptor)
             raise
-        return Ledger(path, descriptor, size, records, {record.key: record for record in records})
+        return cls(path, descriptor, size, records, {record.key: record for record in records})
 
     def append(self, record: Record) -> None:
         """Add one record, durable when this returns. A failure restores the old length and raises."""
         line = record.line()
         try:
-            write_all(self._descriptor, line)
-            os.fsync(self._descriptor)
+            self._write(line)
         except OSError:
             with contextlib.suppress(OSError):  # the first failure is the one to report
                 os.ftruncate(self._descriptor, self._size)
@@ -146,6 +172,10 @@ class Ledger:
         self._size += len(line)
         self.records.append(record)
         self._latest[record.key] = record
+
+    def _write(self, line: bytes) -> None:
+        write_all(self._descriptor, line)
+        os.fsync(self._descriptor)
 
     def latest(self, key: str) -> Record | None:
         """What is known last of this act."""
@@ -160,12 +190,7 @@ class Ledger:
         os.close(self._descriptor)
 
 
-def open_ledger(directory: Path, saved: Checkpoint | None) -> Ledger:
-    """The ledger that belongs to ``saved``; a new one after the very first save. Raises Damaged."""
-    path = directory / LEDGER_NAME
-    if saved is None or (saved.seq == 1 and not path.exists()):  # later it can only have been lost
-        return Ledger.create(path)
-    return Ledger.open(path, seen=saved.ledger_seen)
+open_ledger = Ledger.of_run
 
 
 def read_records(path: Path, data: bytes, *, seen: int) -> tuple[list[Record], int]:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from longrun import files, v1
 from longrun.booking import NO_GAIN, Gain
-from longrun.errors import Damaged, HistoryExists, InvalidInput
-from longrun.ledger import LEDGER_NAME, Record
-from longrun.messages import sendable, text_of, tool_result, tool_uses, user
-from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, Checkpoint, OpenCall
-from longrun.resume.reconcile import Decision, Evidence, begun_before
-from longrun.tools import DEFINITIONS, TOOLS, act_key, args_digest
+from longrun.errors import Damaged, HistoryExists, InvalidInput, OutcomeUnknown
+from longrun.ledger import LEDGER_NAME, record_of
+from longrun.messages import sendable, text_of, tool_result, user
+from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
+from longrun.questions import asked, gone_on, input_of
+from longrun.resume.reconcile import Decision, evidence_of
+from longrun.tools import DEFINITIONS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
 
     from longrun.harness import Harness
     from longrun.lease import Owner
-    from longrun.ledger import Acts, Outcome
+    from longrun.ledger import Acts, Outcome, Record
     from longrun.messages import Block
     from longrun.model import Model
+    from longrun.questions import Question
+    from longrun.resume.reconcile import Evidence
     from longrun.tools import Tool
     from longrun.world import World
 
 TASK = "Triage the inbox: label every ticket, act where it is needed, and write the report."
 MODEL_NAME = "claude-fake-1"
 MAX_TOKENS = 4096
-TURN_LIMIT = 50
 LEDGER_NAMES = (LEDGER_NAME, v1.EFFECTS_NAME)
 
 UNKNOWN_TEXT = "outcome unknown: the process died while this was being done, so it may or may not have happened"
@@ -57,7 +59,7 @@ class Agent:
     ``told(place, value)`` is called right after each save and each ledger record is durable: the
     place is a save point's name such as ``turn5.tool2.S``, the value the number of the save
     (``{"seq": 9}``) or of the record (``{"ledger": 4}``). ``opened`` is the checkpoint with which it went on,
-    ``state`` the one that it is at. After ``turn_limit`` answers over all processes the run is stopped.
+    ``state`` the one that it is at.
     """
 
     directory: Path
@@ -67,7 +69,6 @@ class Agent:
     told: Callable[[str, dict[str, int]], None] = _nobody
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     model_name: str = MODEL_NAME
-    turn_limit: int = TURN_LIMIT
     opened: Checkpoint | None = field(default=None, init=False)
     state: Checkpoint = field(init=False)
     _ledger: Acts | None = field(default=None, init=False)
@@ -89,7 +90,11 @@ class Agent:
 
     def unknown(self) -> list[tuple[str, dict[str, Any]]]:
         """Tool and input of every act whose outcome nobody knows: what a person must decide."""
-        return [(record.tool, self._input_of(record)) for record in self._acts().unknown()]
+        return [(each.tool, each.input) for each in self.questions()]
+
+    def questions(self) -> list[Question]:
+        """The acts whose outcome nobody knows, by name: what a person is asked."""
+        return asked(self.state, self._acts())
 
     # --- opening -------------------------------------------------------------------------------
 
@@ -102,8 +107,7 @@ class Agent:
             return self._go_on(self.harness.load(self.directory) if resume else None, task)
 
     def _require_empty(self) -> None:
-        held = [name for name in (CHECKPOINT_NAME, *LEDGER_NAMES) if (self.directory / name).exists()]
-        if held:
+        if held := self.harness.history(self.directory):
             text = f"{self.directory} holds a run already ({', '.join(held)}): resume it, or take another directory"
             raise HistoryExists(text)
 
@@ -117,8 +121,8 @@ class Agent:
             while not self.state.finished:
                 if self.state.pending_tool_use:
                     self._answer_calls()
-                elif self.state.turns >= self.turn_limit:
-                    self._stop("turn_limit", f"stopped after {self.state.turns} turns")
+                elif (end := self.harness.cap(self.state, self.opened)) is not None:
+                    self._stop(**end)
                 else:
                     self._ask()
             return self.state
@@ -131,16 +135,17 @@ class Agent:
         for path in (self.directory / name for name in LEDGER_NAMES):
             if path.exists():
                 raise Damaged(path, "a ledger without a checkpoint: the checkpoint is lost")
-        files.remove_temporary(self.directory)
+        self.harness.clear(self.directory)
         run_id = f"run-{os.urandom(8).hex()}"
         self.state = Checkpoint(run_id=run_id, task=task, messages=(user(task),), requests_started=1)
         self.save("R")
 
     def _reopen(self, saved: Checkpoint) -> None:
         self._ledger = self.harness.ledger(self.directory, saved)
-        files.remove_temporary(self.directory)
+        self.harness.clear(self.directory)
         files.sync_directory(self.directory)  # the name that was read may be in the page cache only
-        self.state, self._epoch = saved, saved.writer_epoch
+        self._epoch = saved.writer_epoch
+        self.state = saved = gone_on(saved, self._ledger)
         if not saved.finished:
             self.save("R", replace(self.harness.reopen(saved), writer_epoch=saved.writer_epoch + 1))
             self.harness.reconcile(self)
@@ -222,7 +227,7 @@ class Agent:
 
     def _open_call(self, call: Block, run_id: str) -> OpenCall:
         tool = self.tools.get(call["name"])
-        key = act_key(run_id, tool, call["input"]) if tool else None
+        key = self.harness.key(run_id, tool, call) if tool else None
         read = key is None  # a read is marked as begun in the save that names it: it needs none of its own
         return OpenCall(
             id=call["id"], name=call["name"], input=call["input"], key=key, attempts=int(read), started=read
@@ -231,19 +236,17 @@ class Agent:
     def _settle(self) -> None:
         """At the end: acts that were unknown, but that the world can tell of, are recorded as done."""
         for record in self._acts().unknown():
-            found = self._look_up(record, self._input_of(record))
+            found = self._look_up(record, input_of(self.state, record))
             if found is not None:
                 self._append(replace(record, outcome="done", result=found), "settled")
-
-    def _input_of(self, record: Record) -> dict[str, Any]:
-        """The input of a recorded act, from the transcript; empty where its message is no longer there."""
-        calls = (call for message in self.state.messages for call in tool_uses(message))
-        return next((call["input"] for call in calls if call["id"] == record.tool_use_id), {})
 
     # --- answering calls -----------------------------------------------------------------------
 
     def _answer_calls(self) -> None:
-        results = [self.answer(index) for index in range(len(self.state.pending_tool_use))]
+        self.harness.close(self, [self.answer(index) for index in range(len(self.state.pending_tool_use))])
+
+    def close(self, results: list[Block]) -> None:
+        """Save (B) that ``results`` answer all open calls."""
         self.save(self.place("B"), self._booked(self.answered(results), "B"))
         self._gain = NO_GAIN
 
@@ -266,17 +269,13 @@ class Agent:
             tool.check(self.world, call.input)
         except InvalidInput as error:
             return tool_result(call.id, str(error), is_error=True)
-        place = self.place(f"tool{index + 1}")
-        record = self._acts().latest(call.key) if call.key is not None else None
-        evidence = Evidence(
-            nature=tool.nature,
-            attempts=begun_before(call),
-            started=call.started,
-            record=record,
-            same_input=record is None or record.args_digest == args_digest(call.input),
-            can_look_up=tool.find is not None,
-        )
-        return self._carry_out(call, tool, evidence, place)
+        with self.harness.claim(self._acts(), call) as begun_elsewhere:
+            evidence = evidence_of(call, tool, self.known(call), begun_elsewhere=begun_elsewhere)
+            return self._carry_out(call, tool, evidence, self.place(f"tool{index + 1}"))
+
+    def known(self, call: OpenCall) -> Record | None:
+        """What the ledger knows last of the act that ``call`` names."""
+        return None if call.key is None else self._acts().latest(call.key)
 
     def _carry_out(self, call: OpenCall, tool: Tool, evidence: Evidence, place: str) -> Block:
         record = evidence.record
@@ -289,17 +288,20 @@ class Agent:
             case Decision.LOOK_UP:
                 assert record is not None
                 # What may have been done is what was recorded: the model may have found other words since.
-                found = self._look_up(record, call.input if evidence.same_input else self._input_of(record))
+                act_input = call.input if evidence.same_input else input_of(self.state, record)
+                if not act_input:  # it was named in a line that a rewind left: nobody here knows what to look for
+                    return tool_result(call.id, BLOCKED_TEXT, is_error=True)
+                found = self._look_up(record, act_input)
                 if found is None:
                     return self._run(call, tool, place)
                 self._append(replace(record, outcome="done", result=found), f"{place}.ledger")
                 return self._carry_out(call, tool, replace(evidence, record=self._acts().latest(record.key)), place)
             case Decision.RECORD_UNKNOWN:
-                return self._recorded(call, "unknown", UNKNOWN_TEXT, place)
+                return self.record(call, "unknown", UNKNOWN_TEXT, place)
             case Decision.GIVE_UP:
                 if call.key is None or record is not None:
                     return tool_result(call.id, GAVE_UP_TEXT, is_error=True)
-                return self._recorded(call, "gave_up", GAVE_UP_TEXT, place)
+                return self.record(call, "gave_up", GAVE_UP_TEXT, place)
             case Decision.BLOCKED:
                 return tool_result(call.id, BLOCKED_TEXT, is_error=True)
             case _:
@@ -308,36 +310,32 @@ class Agent:
     def _run(self, call: OpenCall, tool: Tool, place: str) -> Block:
         if call.key is None:
             return tool_result(call.id, tool.run(self.world, call.input, ""))
+        try:
+            return self.harness.act(self, call, tool, place)
+        except OutcomeUnknown:
+            return self.record(call, "unknown", UNKNOWN_TEXT, place)
+
+    def mark(self, call: OpenCall, place: str) -> None:
+        """Save (S) that ``call`` is begun, once more or for the first time."""
         begun = replace(call, started=True, attempts=call.attempts + 1)
         calls = tuple(begun if each.id == call.id else each for each in self.state.pending_tool_use)
         self.save(f"{place}.S", replace(self.state, pending_tool_use=calls))
+
+    def do(self, call: OpenCall, tool: Tool) -> str:
+        """Do it to the world, while the lease is held, and return the text of its result."""
         self._lease.require(self._epoch)
-        result = tool.run(self.world, call.input, call.key)
-        return self._recorded(call, "done", result, place)
+        return tool.run(self.world, call.input, call.key or "")
+
+    def record(self, call: OpenCall, outcome: Outcome, result: str, place: str) -> Block:
+        """Append what is known of the act to the ledger, and make it the answer to ``call``."""
+        self._append(record_of(self.state, call, outcome, result), f"{place}.ledger")
+        return tool_result(call.id, result, is_error=outcome != "done")
 
     def _look_up(self, record: Record, act_input: dict[str, Any]) -> str | None:
         find = self.tools[record.tool].find
         return None if find is None else find(self.world, act_input)
 
-    def _recorded(self, call: OpenCall, outcome: Outcome, result: str, place: str) -> Block:
-        assert call.key is not None
-        record = Record(
-            n=0,
-            run_id=self.state.run_id,
-            timeline=self.state.timeline,
-            writer_epoch=self.state.writer_epoch,
-            key=call.key,
-            tool=call.name,
-            args_digest=args_digest(call.input),
-            tool_use_id=call.id,
-            outcome=outcome,
-            result=result,
-        )
-        self._append(record, f"{place}.ledger")
-        return tool_result(call.id, result, is_error=outcome != "done")
-
     def _append(self, record: Record, place: str) -> None:
-        number = len(self._acts().records) + 1
-        self._acts().append(replace(record, n=number))
+        self._acts().append(replace(record, n=len(self._acts().records) + 1))
         if self._acts().durable:
-            self.told(place, {"ledger": number})
+            self.told(place, {"ledger": len(self._acts().records)})

@@ -1,7 +1,8 @@
 """The scripted model: what it says next is a pure function of the transcript, a persona and a seed.
 
 So a process that resumes gets its next turn, and no queue of answers can hide a lost one. Both
-personas follow the same triage; they differ only after an outcome that nobody knows:
+personas follow the same triage, and both try again what they are told has failed. They differ only after
+an outcome that nobody knows:
 
 * ``careful`` looks the reply up before it sends again, and never pages a second time;
 * ``hasty`` names the act again at once. A kind model hides a broken harness; this one does not.
@@ -24,10 +25,13 @@ Persona = Literal["careful", "hasty"]
 PERSONAS: tuple[Persona, ...] = ("careful", "hasty")
 
 _UNKNOWN = "outcome unknown"  # the words by which a model understands that a call may or may not have been done
+_FAILED = "failed"  # and that by which it understands that it was not done, so that it may be done now
 
 NOTES_HEADING = "Notes from before:"
 """Below it, in the user's first words, stand acts that need not be done again, one a line."""
 _NOTE = re.compile(r"^- (\w+) (\S*): (.*)$", re.MULTILINE)
+_LOOKED = re.compile(r"^- (\w+) (\S*): it (did not )?happen", re.MULTILINE)
+"""What a person has found out of an act whose outcome nobody knew."""
 
 _REFUND = re.compile(r"give (\d+) yen back")
 _THANKS = ("Thank you for writing.", "Thanks for telling us.", "We are sorry for the trouble.")
@@ -60,6 +64,10 @@ class _Answered:
     def unknown(self) -> bool:
         return self.is_error and _UNKNOWN in self.text
 
+    @property
+    def failed(self) -> bool:
+        return self.is_error and self.text.startswith(_FAILED)
+
 
 @dataclass(slots=True)
 class _Ticket:
@@ -86,6 +94,12 @@ class _Reading:
 
     answered: list[_Answered] = field(default_factory=list)
     tickets: dict[str, _Ticket] = field(default_factory=dict)
+
+    def learn(self, name: str, ticket: str, *, happened: bool) -> None:
+        """A person has looked. Of an act that did not happen nothing is left: it may be named again."""
+        self.answered = [each for each in self.answered if (each.name, each.input.get("ticket")) != (name, ticket)]
+        if happened:
+            self.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
 
     def last(self, name: str, ticket: str = "") -> tuple[int, _Answered] | None:
         for at in range(len(self.answered) - 1, -1, -1):
@@ -123,6 +137,8 @@ def _read(messages: Sequence[Message]) -> _Reading:
         if message["role"] == "assistant":
             open_calls = {block["id"]: block for block in tool_uses(message)}
             continue
+        for name, ticket, word in _LOOKED.findall(text_of(message)):
+            reading.learn(name, ticket, happened=not word)
         for block in blocks(message):
             if block["type"] == "tool_result":
                 call = open_calls[block["tool_use_id"]]
@@ -182,7 +198,7 @@ def _next_call(reading: _Reading, act: Named, persona: Persona) -> Named | None:
     """The act itself, a look-up before it, or None where nothing more is to do."""
     ticket = act.input["ticket"]
     last = reading.last(act.name, ticket)
-    if last is None:
+    if last is None or last[1].failed:
         return act
     at, call = last
     if not call.unknown:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from longrun.errors import Damaged, InvalidTranscript, UnsupportedVersion
 from longrun.messages import canonical, check_messages, parse_strict, tool_uses
+from longrun.transcript_text import transcript_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,37 +126,24 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "ledger_seen": (int,),
 }
 assert set(_TYPES) == {each.name for each in fields(Checkpoint)}
-_TEXTS_KEPT = 1_000
 _COUNTERS = tuple(name for name, kinds in _TYPES.items() if int in kinds)
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
-    """The bytes of the file. The checksum stands first, since the members are sorted."""
-    rest = _text(checkpoint.to_json())
-    checksum = hashlib.sha256(rest).hexdigest()
-    return b"".join((f'{_PREFIX}{checksum}",'.encode(), memoryview(rest)[1:]))
+    """The bytes of the file. The checksum stands first, since the members are sorted. They are copied once."""
+    pieces = _pieces(checkpoint.to_json())
+    checksum = hashlib.sha256(b"{")
+    for piece in pieces:
+        checksum.update(piece)
+    return b"".join((f'{_PREFIX}{checksum.hexdigest()}",'.encode(), *pieces))
 
 
-def _text(form: dict[str, Any]) -> bytes:
-    """The canonical text of ``form``. A save adds a message or two: the others keep the text they have."""
+def _pieces(form: dict[str, Any]) -> tuple[bytes, ...]:
+    """The canonical text of ``form`` behind its first brace. A save adds a message or two: the others keep theirs."""
     names = sorted(form)
     at = names.index("messages")
     before, after = (canonical({name: form[name] for name in part}).encode() for part in (names[:at], names[at + 1 :]))
-    messages = b",".join(map(_message_text, form["messages"]))
-    return b"".join((before[:-1], b',"messages":[', messages, b"],", after[1:]))
-
-
-_texts: dict[int, tuple[Message, bytes]] = {}
-
-
-def _message_text(message: Message) -> bytes:
-    """The canonical text of one message, made once: messages are never changed in place."""
-    known = _texts.get(id(message))
-    if known is None or known[0] is not message:  # an id is used again once its message is gone
-        if len(_texts) >= _TEXTS_KEPT:
-            _texts.clear()
-        known = _texts[id(message)] = message, canonical(message).encode()
-    return known[1]
+    return before[1:-1] + b',"messages":[', transcript_text(form["messages"]), b"]," + after[1:]
 
 
 def decode(data: bytes, path: Path) -> Checkpoint:

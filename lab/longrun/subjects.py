@@ -18,8 +18,9 @@ from longrun.errors import ApiError, IncompleteResponse, InvalidTranscript
 from longrun.fake_api import FakeApi, usage_of
 from longrun.inbox import BODY_BYTES, DEFAULT_SEED, make_inbox
 from longrun.ledger import LEDGER_NAME, read_records
-from longrun.loop import Agent
+from longrun.loop import UNKNOWN_TEXT, Agent
 from longrun.messages import canonical, check_messages, normalised
+from longrun.tools import TOOLS
 from longrun.world import World
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from longrun.messages import Message
     from longrun.personas import Persona
     from longrun.protocol import Checkpoint
+    from longrun.tools import Tool
 
 End = dict[str, Any]
 STANDING_FACTS = ("labels", "cases", "report")
@@ -51,6 +53,7 @@ class Description:
     seed: int
     inbox: tuple[Ticket, ...]
     knobs: Mapping[int, Knobs] = field(default_factory=dict)
+    tools: Mapping[str, Tool] | None = None
 
     def run(self, lab: Lab) -> End:
         """The workload: from an empty directory to the end."""
@@ -60,17 +63,26 @@ class Description:
         """The recovery: from whatever lies in the directory to the end."""
         return self._work(lab, resume=True)
 
-    def _work(self, lab: Lab, *, resume: bool) -> End:
+    def agent(self, lab: Lab, *, knobs: Mapping[int, Knobs]) -> tuple[Agent, FakeApi]:
+        """The agent of one process, and the server that it asks."""
+
         def told(place: str, value: dict[str, int]) -> None:
             lab.save_point(place)
             lab.ack(value)
 
-        api = FakeApi(self.persona, self.seed, knobs=self.knobs if resume else {}, asked=lambda: _tally(lab))
-        agent = Agent(lab.dir, self.harness, api, World(lab, self.inbox), told)
+        api = FakeApi(self.persona, self.seed, knobs=knobs, asked=lambda: tally(lab))
+        return Agent(lab.dir, self.harness, api, World(lab, self.inbox), told, tools=self.tools or TOOLS), api
+
+    def _work(self, lab: Lab, *, resume: bool) -> End:
+        agent, api = self.agent(lab, knobs=self.knobs if resume else {})
         try:
             last, before = _to_the_end(agent, resume=resume)
         except ApiError:
             return {"status": "refused by the server", "refusals": api.refusals, "transcript": []}
+        return self.end_of(lab, agent, api, before if before and before.finished else None, last)
+
+    def end_of(self, lab: Lab, agent: Agent, api: FakeApi, finished: Checkpoint | None, last: Checkpoint) -> End:
+        """What an agent has come to; ``finished`` is the end that it found, where the run was over already."""
         unknown = agent.unknown()
         for name, details in unknown:
             lab.unknown(name, **details)
@@ -81,13 +93,26 @@ class Description:
             "unknown": [name for name, _ in unknown],
             "refusals": api.refusals,
             "requests_not_counted": max(0, len(lab.records(REQUEST)) - last.requests_started),
-            "tokens_not_counted": max(0, _paid(last.messages) - last.tokens_used),
+            "tokens_not_counted": max(0, paid(last.messages) - last.tokens_used),
             "turns_not_counted": sum(message["role"] == "assistant" for message in last.messages) - last.turns,
-            "requests_after_end": len(api.exchanges) if before and before.finished else 0,
+            "requests_after_end": len(api.exchanges) if finished else 0,
         }
 
     def check(self, lab: Lab, end: End) -> None:
         """Raise Violation unless the end is right; effects are counted by the lab itself."""
+        records = self.check_account(lab, end)
+        wanted = "waiting" if end["unknown"] else "done"
+        demand(end["status"] == wanted, f"status is {end['status']}, expected {wanted}")
+        check_world(lab, end)
+        # After an honest unknown the model had to take another way to the same world.
+        told = UNKNOWN_TEXT in canonical(end["transcript"])
+        if not told and all(record.outcome != "unknown" for record in records):
+            demand(
+                view(end)["transcript"] == lab.expected["transcript"], "the transcript differs from the uncrashed one"
+            )
+
+    def check_account(self, lab: Lab, end: End) -> list[Record]:
+        """Raise Violation unless transcript and counters are right and all that was acked is kept: the ledger."""
         if end["refusals"]:
             text = f"the server answered 400: {end['refusals'][0]}"
             raise Violation(text, kind="invalid-transcript")
@@ -96,22 +121,11 @@ class Description:
         except InvalidTranscript as error:
             text = f"the saved transcript is refused: {error}"
             raise Violation(text, kind="invalid-transcript") from error
-        wanted = "waiting" if end["unknown"] else "done"
-        _demand(end["status"] == wanted, f"status is {end['status']}, expected {wanted}")
-        _demand(not end["requests_not_counted"], "the server counts more requests than the checkpoint")
-        _demand(not end["tokens_not_counted"], "the answers in the transcript cost more than the checkpoint says")
-        _demand(not end["turns_not_counted"], "turns is not the number of assistant messages")
-        _demand(not end["requests_after_end"], "a finished run asked the model again")
-        expected = lab.expected
-        for fact in STANDING_FACTS:
-            _demand(
-                end["world"][fact] == expected["world"][fact],
-                f"{fact}: {end['world'][fact]!r:.80}, uncrashed {expected['world'][fact]!r:.80}",
-            )
-        records = self._kept(lab)
-        # After an honest unknown the model had to take another way to the same world.
-        if all(record.outcome != "unknown" for record in records):
-            _demand(view(end)["transcript"] == expected["transcript"], "the transcript differs from the uncrashed one")
+        demand(not end["requests_not_counted"], "the server counts more requests than the checkpoint")
+        demand(not end["tokens_not_counted"], "the answers in the transcript cost more than the checkpoint says")
+        demand(not end["turns_not_counted"], "turns is not the number of assistant messages")
+        demand(not end["requests_after_end"], "a finished run asked the model again")
+        return self._kept(lab)
 
     def _kept(self, lab: Lab) -> list[Record]:
         """The ledger, once it is sure that nothing that was acked is missing from the files."""
@@ -129,7 +143,15 @@ class Description:
         return records
 
 
-def _tally(lab: Lab) -> None:
+def check_world(lab: Lab, end: End) -> None:
+    """Raise Violation unless all that overwrites, or has a key, stands in the world as after the uncrashed run."""
+    for fact in STANDING_FACTS:
+        found, expected = end["world"][fact], lab.expected["world"][fact]
+        demand(found == expected, f"{fact}: {found!r:.80}, uncrashed {expected!r:.80}")
+
+
+def tally(lab: Lab) -> None:
+    """Note one request at the server: its own record, over all processes."""
     lab.effect(REQUEST, key="requests")
 
 
@@ -142,7 +164,7 @@ def _to_the_end(agent: Agent, *, resume: bool) -> tuple[Checkpoint, Checkpoint |
     return agent.resume(), found
 
 
-def _paid(messages: Sequence[Message]) -> int:
+def paid(messages: Sequence[Message]) -> int:
     """What the answers in a transcript have cost, in tokens, by the server's own reckoning."""
     said = (at for at, message in enumerate(messages) if message["role"] == "assistant")
     return sum(sum(usage_of(messages[:at], messages[at]["content"]).values()) for at in said)
@@ -153,7 +175,8 @@ def view(end: End) -> End:
     return {**end, "transcript": hashlib.sha256(canonical(end["transcript"]).encode()).hexdigest()}
 
 
-def _demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand that"
+def demand(kept: bool, text: str) -> None:  # noqa: FBT001 - reads as "demand that"
+    """Raise Violation with ``text`` unless it is so."""
     if not kept:
         raise Violation(text)
 

@@ -59,11 +59,14 @@ class Tool:
             world.find(call_input["ticket"])
 
 
-def act_key(run_id: str, tool: Tool, call_input: Input) -> str | None:
-    """The name of an act, the same whoever names it again: run, ticket, act. None for a read."""
+def act_key(run_id: str, tool: Tool, call: Mapping[str, Any]) -> str | None:
+    """The name of the act that ``call`` names, the same whoever names it again: run, ticket, act. None for a read.
+
+    Of the call only its input counts. Its id and its time are others at every request, and so are words.
+    """
     if tool.nature == "read-only":
         return None
-    return f"{run_id}/{call_input.get('ticket', 'inbox')}/{tool.name}"
+    return f"{run_id}/{call['input'].get('ticket', 'inbox')}/{tool.name}"
 
 
 def args_digest(call_input: Input) -> str:

@@ -167,7 +167,7 @@ def _open_calls(last: Message, pending: dict[str, Any] | None, run_id: str, path
 
 def _open_call(call: Block, run_id: str) -> OpenCall:
     tool = TOOLS.get(call["name"])
-    key = act_key(run_id, tool, call["input"]) if tool else None
+    key = act_key(run_id, tool, call) if tool else None
     return OpenCall(id=call["id"], name=call["name"], input=call["input"], key=key, attempts=1, started=True)
 
 

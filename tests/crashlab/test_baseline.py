@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -98,8 +99,9 @@ def test_an_entry_that_nothing_meets_is_told() -> None:
     """Only where its fault was tried, on all states, and everything could be judged."""
     baseline = accepting(finding())
     (note,) = baseline.applied(report(), whole=True).notes
-    assert note.startswith("out of date: no finding is lost by kill at save1.data@ any more; remove its entry from ")
+    assert note.startswith("out of date? No finding of this check is lost by kill at save1.data@. ")
     assert note.endswith("crashlab-baseline.toml.")
+    assert "with the same faults, profiles and budget, finds none either, remove" in note, "this one may ask for less"
     assert baseline.applied(report(faults=["power"]), whole=True).notes == ()
     assert baseline.applied(report(), whole=False).notes == ()
 
@@ -219,6 +221,10 @@ def test_a_killed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
             "accepted[1].reason is ' '; expected text: say why this is accepted",
         ),
         ("[[accepted]]\nsubject='a'", "accepted[1].fault is None; expected text, as crashlab check --accept writes it"),
+        (
+            "[[accepted]]\nsubject='a'\nfault='kil'\nkind='lost'\nat=''\nplace=''\nreason='r'",
+            "accepted[1].fault is 'kil'; expected one of kill, power,",
+        ),
         ("[[accepted]", "crashlab-baseline.toml:1:11: "),
     ],
 )
@@ -231,6 +237,19 @@ def test_a_file_that_means_nothing_is_refused(
     with pytest.raises(UsageError) as raised:
         explore("shop:naive")
     assert words in str(raised.value)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """The projects of one repository may share a file; one that is not there yet is made where the link leads."""
+    (tmp_path / "shared").mkdir()
+    file = tmp_path / FILE
+    file.symlink_to(Path("shared", FILE))
+    for number, kind in enumerate(("lost", "torn"), start=1):
+        baseline = Baseline.read(file, accept=REASON)
+        baseline.keep(baseline.applied(report(finding(kind)), whole=True))
+        assert file.is_symlink()
+        assert (tmp_path / "shared" / FILE).read_text().count("[[accepted]]") == number
+    assert os.listdir(tmp_path / "shared") == [FILE]
 
 
 def test_a_missing_file_or_reason_is_refused(tmp_path: Path) -> None:
@@ -267,7 +286,33 @@ def test_accepting_on_the_command_line(tmp_path: Path) -> None:
     mended = crashlab_command("check", cwd=tmp_path)
     assert mended.returncode == 0, mended.stdout
     assert mended.stdout.startswith("PASS  naive: ")
-    assert "out of date: no finding is " in mended.stdout
+    assert "out of date? No finding of this check is " in mended.stdout
+
+
+def test_nobody_else_may_write_between_reading_and_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the entries of another process would go with the old file. The lock is there at both ends."""
+    free: list[bool] = []
+    read, replace = Baseline.read, os.replace
+
+    def look() -> bool:
+        descriptor = os.open(tmp_path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(True)
+        except BlockingIOError:
+            free.append(False)
+        finally:
+            os.close(descriptor)
+        return free[-1]
+
+    file = tmp_path / FILE
+    baseline = Baseline(file=file, accept=REASON)
+    baseline.keep(baseline.applied(report(finding()), whole=True))
+    monkeypatch.setattr(Baseline, "read", lambda path: (look(), read(path))[1])
+    monkeypatch.setattr(os, "replace", lambda old, new: (look(), replace(old, new))[1])
+    baseline.keep(baseline.applied(report(finding("torn")), whole=True))
+    look()
+    assert free == [False, False, True]
 
 
 def test_two_processes_that_accept_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ def test_list_names_them(project: Path) -> None:
     assert not (project / ".crashlab").exists()
 
 
+def test_no_name_reaches_a_terminal_as_it_is(project: Path) -> None:
+    """One of a file from elsewhere could hide a line, or give the terminal orders."""
+    (project / "crashlab.toml").write_text('[subject."a\\u001b[8m\\nb"]\nobject = "shop:naive"\n')
+    done = crashlab_command("check", "--list", cwd=project)
+    assert done.stdout == "a\\x1b[8m\\nb  shop:naive\n"
+
+
 def test_a_misspelt_name_is_answered(project: Path) -> None:
     """With the likeliest one, and all that there are."""
     with pytest.raises(UsageError) as raised:

@@ -213,7 +213,10 @@ def test_damage_is_checked_shown_and_replayed(project: Path, tmp_path: Path) -> 
 
 def test_replay_of_an_unknown_state_is_misuse(project: Path) -> None:
     """An op that was never recorded, and an id that is none."""
-    assert crashlab_command("replay", "kill@999", cwd=project).returncode == 64
+    unknown = crashlab_command("replay", "kill@999", cwd=project)
+    assert unknown.returncode == 64
+    assert "kill@999 comes from another program" in unknown.stderr
+    assert "crashlab replay" not in unknown.stderr, "that is what was just tried"
     assert crashlab_command("replay", "nonsense", cwd=project).returncode == 64
 
 

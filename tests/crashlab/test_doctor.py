@@ -46,6 +46,26 @@ def test_this_machine_works(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_project_asks_of_its_checks_is_not_asked_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Faults that the probe was not made for, a broken file, and variables that mean nothing break no machine."""
+    monkeypatch.chdir(tmp_path)
+    asked: list[Report] = []
+
+    def observed(*arguments: Any, **options: Any) -> Report:
+        asked.append(explore(*arguments, **options))
+        return asked[-1]
+
+    for text in ('[defaults]\nfaults = "damage"\nbudget = "full"\nbaseline = "none.toml"\n', "broken"):
+        (tmp_path / "crashlab.toml").write_text(text)
+        monkeypatch.setenv("CRASHLAB_JOBS", "none")
+        monkeypatch.setenv("CRASHLAB_FAULTS", "connection")
+        assert doctor.works(doctor._check(observed))
+    assert {each.settings.faults for each in asked} == {("kill", "power")}
+    assert os.listdir(tmp_path) == ["crashlab.toml"]
+
+
 def test_text_has_the_answer_first() -> None:
     """Each thing is one line, and what is missing says what to do."""
     findings = [

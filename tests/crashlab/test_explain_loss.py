@@ -31,7 +31,7 @@ def why(trace: t.Trace, state_id: str, *, profile: str = "posix", kind: str = "l
     """The reason for a problem at one state."""
     losses = Losses(trace, parse_profiles(profile))
     state = losses.one(state_id)
-    problem = Problem(kind=kind, summary="", effect=told)
+    problem = Problem(kind=kind, summary=f"{told} done 2 times, expected 1" if told else "", effect=told)
     return why_lost(Judgement(state=state, verdict="violation", problems=(problem,)), losses.marks(state))
 
 

@@ -16,7 +16,7 @@ from crashlab.crash.profiles import parse_profiles
 from crashlab.crash.states import CrashState
 from crashlab.demands import Problem, Reference
 from crashlab.explain import explain
-from crashlab.findings import Findings, _size, disk_lines, op_lines
+from crashlab.findings import Findings, _natural, _size, disk_lines, op_lines
 from crashlab.judge import Judgement
 from crashlab.matrix import matrix
 from crashlab.observation import Answer, Step
@@ -373,3 +373,44 @@ def test_the_lost_op_is_shown_however_far_back_it_is() -> None:
     assert [line.n for line in lines if line.note == "lost"] == [2]
     assert lines[-1].n == 62
     assert len(lines) < 30
+
+
+def test_of_equally_small_cases_the_same_is_told_in_whatever_order_they_come() -> None:
+    """Several processes answer in no fixed order; and 2 stands before 10."""
+    ids = ["damage@a:bit:10", "damage@a:bit:2", "damage@a:bit:1", "damage@b:bit:0"]
+    wanted = ["damage@a:bit:1", "damage@a:bit:2", "damage@a:bit:10", "damage@b:bit:0"]
+    assert sorted(ids, key=_natural) == wanted
+    for order in (["power@5-3", "power@5-3d0"], ["power@5-3d0", "power@5-3"]):
+        assert found_after(*order)[0].id == "power@5-3"
+
+
+#    1 call   2 create   3 write   4 rename   5 ack   6 call   7 create   8 write   9 rename   10 ack
+BY_TWO = trace_of(
+    call({"n": 1}),
+    create("a.tmp", 10),
+    (t.Write, {"path": "dir/a.tmp", "inode": 10, "offset": 0, "data": b"x" * 50, "at": "old.py:3"}),
+    (t.Rename, {"path": "dir/a.tmp", "inode": 10, "to": "dir/a", "at": "old.py:4"}),
+    ack({"n": 1}),
+    call({"n": 2}),
+    create("b.tmp", 11),
+    (t.Write, {"path": "dir/b.tmp", "inode": 11, "offset": 0, "data": b"y" * 50, "at": "new.py:3"}),
+    (t.Rename, {"path": "dir/b.tmp", "inode": 11, "to": "dir/b", "at": "new.py:4"}),
+    ack({"n": 2}),
+)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_new_loss_does_not_hide_behind_an_accepted_one(*, apart: bool) -> None:
+    """Of one cause at two call sites: one finding, or two where some are accepted. Both lost at once are no third."""
+    losses = Losses(BY_TWO, parse_profiles("ext4,xfs,btrfs,posix"))
+    findings = Findings(Places(BY_TWO), losses, site=(lambda at: at.partition(":")[0]) if apart else None)
+    for state_id in ("power@10-3,8", "power@10-8d0", "power@5-3", "power@10-8", "power@10-3"):
+        problem = Problem(kind="lost", summary=state_id)
+        findings.add(Judgement(state=losses.one(state_id), verdict="violation", problems=(problem,)), ANSWER)
+    found = {each.id: set(each.same) for each, _ in findings.finish(Reference(kind="Store", trace=BY_TWO))}
+    if not apart:
+        assert list(found) == ["power@5-3"]
+        return
+    assert set(found) == {"power@5-3", "power@10-8"}
+    assert found["power@10-8"] - {"power@10-3,8"} == {"power@10-8d0"}
+    assert {"power@10-3,8"} <= found["power@5-3"] | found["power@10-8"]

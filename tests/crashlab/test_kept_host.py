@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import crashlab
-from crashlab import Store, UsageError, explore, kept_host
+from crashlab import Store, UsageError, explore, kept_host, path_check
+from crashlab.errors import LabError
 from crashlab.kept_host import close_kept
 from crashlab.subject import Crash
 from tests.crashlab.recover.test_keeper import Doomed
@@ -37,6 +38,28 @@ def test_the_same_subject_meets_the_same_processes_whatever_its_values() -> None
     assert explore(other).verdict == "consistent"
     os.environ["PYTEST_CURRENT_TEST"] += " once more"
     assert host_after(stores.DURABLE) == first
+
+
+def save_but_two(directory: Path, value: dict[str, int]) -> None:
+    """Does not take everything."""
+    if value.get("n") == 2:
+        text = "not 2"
+        raise ValueError(text)
+    stores.save_durably(directory, value)
+
+
+def test_a_value_that_is_refused_does_not_end_them(tmp_path: Path) -> None:
+    """A search for the smallest one tries hundreds, and would start processes for each."""
+    picky = Store(save_but_two, stores.load)
+    first = host_after(picky)
+    with pytest.raises(UsageError, match="not 2"):
+        explore(dataclasses.replace(picky, values=[{"n": 2}, Crash("kill", 0)]))
+    walk = path_check.Walk(picky, "picky", {"out": tmp_path})
+    walk.save({"n": 2})
+    with pytest.raises(UsageError, match="not 2"):
+        walk.crash(Crash("kill", 0))
+    walk.end()
+    assert host_after(picky) == first
 
 
 def test_another_subject_ends_them() -> None:
@@ -65,11 +88,17 @@ def test_other_surroundings_are_another_subject(monkeypatch: pytest.MonkeyPatch,
     assert len(set(places)) == len(places)
 
 
-def test_an_error_ends_them() -> None:
+@pytest.mark.parametrize("error", [LabError, UsageError, KeyboardInterrupt])
+def test_an_error_ends_them(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
     """What broke off in the middle is not used again."""
     first = host_after(stores.DURABLE)
-    with pytest.raises(UsageError):
-        explore(dataclasses.replace(stores.DURABLE, values=[{"n": {1}}, Crash("kill", 0)]))
+
+    def broken_off(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(path_check, "follow", broken_off)
+    with pytest.raises(error):
+        explore(dataclasses.replace(stores.DURABLE, values=PATH))
     assert not os.path.exists(first)
     assert kept_host._kept == []
 

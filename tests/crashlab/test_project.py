@@ -120,6 +120,7 @@ def test_what_means_nothing_is_answered_with_the_path_of_its_key(text: str, mess
         ),
         (b"[defaults]\nseed = 1\nseed = 2\n", "crashlab.toml:3:9: Cannot overwrite a value; mend this line: seed = 2"),
         (b"[defaults", "crashlab.toml:1:10: "),
+        (b"a = " + b"[" * 5_000, "crashlab.toml holds lists or tables that are nested too deep to be read"),
         (b"[defaults]\nout = '\xff'\n", "crashlab.toml is not UTF-8, which TOML demands, from byte 18 on"),
     ],
 )
@@ -129,6 +130,12 @@ def test_a_broken_file_is_told_with_line_and_column(text: bytes, message: str, f
     with pytest.raises(UsageError) as raised:
         read(file)
     assert str(raised.value).startswith(message)
+
+
+def test_what_an_editor_of_windows_writes_is_read(file: Path) -> None:
+    """A mark at the beginning that nobody sees, and its ends of lines."""
+    file.write_bytes(b"\xef\xbb\xbf[defaults]\r\nseed = 3\r\n")
+    assert read(file).defaults["seed"] == 3
 
 
 def test_a_file_that_cannot_be_read_is_told(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,6 +77,17 @@ def test_nothing_is_imported_and_foreign_code_is_left_out(tmp_path: Path) -> Non
     seen = survey(tmp_path)
     assert [each.file for each in seen.found] == ["app/a.py"]
     assert [each.split(":")[0] for each in seen.unread] == ["broken.py", "null.py"]
+
+
+def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    """A FIFO would keep the look waiting for ever; a link that leads nowhere is told too."""
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "gone.py").symlink_to("nowhere")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "real.py").write_text("def save(path, value):\n    json.dump(value, path)\n")
+    seen = survey(tmp_path)
+    assert [each.name for each in seen.found] == ["save"]
+    assert seen.unread == ("gone.py: not a file", "pipe.py: not a file")
 
 
 def test_limits_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,9 @@ class Desk:
         return Agent(self.agent_directory, harness, model or FakeApi(persona), self.world, *more)
 
     def files(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in self.agent_directory.iterdir()}
+        """Every file of the agent, by its path there."""
+        found = (path for path in self.agent_directory.rglob("*") if path.is_file())
+        return {path.relative_to(self.agent_directory).as_posix(): path.read_bytes() for path in found}
 
 
 @pytest.fixture

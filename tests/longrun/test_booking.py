@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from longrun.booking import NO_GAIN, Gain, add, book
+from longrun.caps import Caps
 from longrun.checkpoint import correct, naive_tokens_after_b
 from longrun.messages import user
 from longrun.protocol import NO_USAGE, Checkpoint
@@ -54,8 +56,7 @@ def deaths_until_the_cap(desk: Any, harness: Harness) -> int:
 
     model = Endless()
     for died in range(DEATHS):
-        agent = desk.agent(model, harness=harness, told=die)
-        agent.turn_limit = LIMIT
+        agent = desk.agent(model, harness=replace(harness, cap=Caps(turns=LIMIT)), told=die)
         try:
             last = agent.resume()
         except Died:

@@ -12,7 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longrun.errors import Damaged
-from longrun.ledger import LEDGER_NAME, Ledger, Record
+from longrun.ledger import LEDGER_NAME, Ledger, Record, record_of
+from longrun.messages import user
+from longrun.protocol import Checkpoint, OpenCall
+from longrun.tools import args_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,3 +183,26 @@ def test_an_opening_that_cannot_sync_raises(path: Path, monkeypatch: pytest.Monk
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert path.read_bytes() == before
     assert opened(path, seen=3) == [1, 2, 3]
+
+
+def test_a_run_has_its_ledger_from_the_first_save_on(tmp_path: Path) -> None:
+    """None before it; made anew where a kill left the first save alone; later it can only have been lost."""
+    saved = Checkpoint(run_id="run-1", task="t", messages=(user("t"),), seq=1)
+    Ledger.of_run(tmp_path, None).close()
+    (tmp_path / LEDGER_NAME).unlink()
+    Ledger.of_run(tmp_path, saved).close()
+    (tmp_path / LEDGER_NAME).unlink()
+    with pytest.raises(Damaged, match="the ledger is gone"):
+        Ledger.of_run(tmp_path, replace(saved, seq=2))
+
+
+def test_a_record_says_of_which_run_and_of_which_act_it_is() -> None:
+    """All that tells it apart comes from the checkpoint and from the call; a read has no record."""
+    state = Checkpoint(run_id="run-1", task="t", messages=(user("t"),), timeline="fork", writer_epoch=3)
+    call = OpenCall(id="toolu_9", name="send_reply", input={"ticket": "T-1"}, key="run-1/T-1/send_reply")
+    record = record_of(state, call, "unknown", "who knows")
+    assert (record.run_id, record.timeline, record.writer_epoch) == ("run-1", "fork", 3)
+    assert (record.key, record.tool, record.tool_use_id) == (call.key, "send_reply", "toolu_9")
+    assert (record.outcome, record.result, record.args_digest) == ("unknown", "who knows", args_digest(call.input))
+    with pytest.raises(AssertionError, match="a read is no act"):
+        record_of(state, replace(call, key=None), "done", "")

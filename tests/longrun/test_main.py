@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from longrun.__main__ import main
+from longrun.checkpoint import correct as one_file
+from longrun.errors import OutcomeUnknown
 from longrun.fake_api import FakeApi
 from longrun.knobs import Knobs
 from longrun.lease import Lease
 from longrun.stream import Cut
+from longrun.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +36,71 @@ def test_another_seed_is_another_inbox(tmp_path: Path, capsys: pytest.CaptureFix
     """The seed chooses the tickets."""
     assert main(["run", "--dir", str(tmp_path), "--seed", "7"]) == 0
     assert "T-101" not in capsys.readouterr().out
+
+
+def test_a_run_in_one_file_is_gone_on_with_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is neither begun anew nor refused, and no points come up beside its file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longrun.__main__.HARNESS", one_file.HARNESS)
+        assert main(["run", str(tmp_path), "--max-turns", "3"]) == 1
+    assert main(["run", str(tmp_path)]) == 64
+    assert "holds a run already (checkpoint.json, effects.jsonl)" in capsys.readouterr().err
+    assert main(["run", "--resume", str(tmp_path), "--max-turns", "3"]) == 1
+    names = {path.name for path in (tmp_path / "agent").iterdir()}
+    assert names == {"checkpoint.json", "effects.jsonl", "lease.lock"}
+
+
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [(["--max-turns", "3"], "turn_limit: stopped after 3 turns"), (["--max-tokens", "100"], "token_limit")],
+)
+def test_a_cap_stops_the_run_for_good(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], end: str
+) -> None:
+    """It says which cap; a resume asks nothing more, whatever its caps are."""
+    assert main(["run", str(tmp_path), *options]) == 1
+    first = capsys.readouterr().out
+    assert first.startswith("STOPPED")
+    assert end in first
+    assert main(["run", "--resume", str(tmp_path), "--max-turns", "9"]) == 1
+    assert capsys.readouterr().out == first
+
+
+def test_a_question_is_shown_answered_and_gone_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pager's answer is lost: the run waits, the act is named, an answer is recorded, the run comes to its end."""
+
+    def lost(*_: object, **_given: object) -> str:
+        raise OutcomeUnknown
+
+    with monkeypatch.context() as patch:
+        patch.setattr(World, "page_oncall", lost)
+        assert main(["run", str(tmp_path)]) == 1
+    assert "decide   T-101/page_oncall: page_oncall" in capsys.readouterr().out
+    for arguments, text in (
+        (["T-101/page_oncall"], "say whether T-101/page_oncall happened: happened or absent"),
+        (["T-102/send_reply", "happened"], "does not ask about 'T-102/send_reply' (T-101/page_oncall)"),
+    ):
+        assert main(["decide", str(tmp_path), *arguments]) == 64
+        assert text in capsys.readouterr().err
+    assert main(["decide", str(tmp_path)]) == 1
+    assert main(["run", "--resume", str(tmp_path)]) == 1
+    capsys.readouterr()
+    assert main(["decide", str(tmp_path), "T-101/page_oncall", "absent"]) == 0
+    assert capsys.readouterr().out.startswith("RECORDED  T-101/page_oncall: it did not happen")
+    assert main(["decide", str(tmp_path), "T-101/page_oncall", "absent"]) == 64
+    assert main(["run", "--resume", str(tmp_path)]) == 0
+    assert "pages    T-101" in capsys.readouterr().out
+
+
+def test_where_no_run_is_nothing_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No directory is made; two directories are one too many."""
+    assert main(["decide", str(tmp_path / "none")]) == 64
+    assert "there is no run" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    assert main(["run", str(tmp_path), "--dir", str(tmp_path)]) == 64
+    assert "two directories" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -68,7 +136,7 @@ def test_a_directory_that_does_not_fit_exits_64(tmp_path: Path, capsys: pytest.C
 def test_damage_exits_2_and_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A damaged checkpoint is refused by path, and not one byte changes."""
     main(["run", "--dir", str(tmp_path)])
-    path = tmp_path / "agent" / "checkpoint.json"
+    path = max((tmp_path / "agent" / "points").iterdir())
     path.write_bytes(path.read_bytes()[:4096])
     capsys.readouterr()
     assert main(["run", "--dir", str(tmp_path), "--resume"]) == 2

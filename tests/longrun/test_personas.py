@@ -111,3 +111,13 @@ def test_a_seed_changes_the_words_only(transcript: list[Message]) -> None:
     turns = [next_turn(before_replies, persona="careful", seed=seed) for seed in (0, 1, 0)]
     assert turns[0] == turns[2] != turns[1]
     assert [call.name for call in turns[0].calls] == [call.name for call in turns[1].calls]
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_a_failure_is_tried_again(transcript: list[Message], persona: Persona) -> None:
+    """Told that an act has failed, either persona names it again; told so of a refusal it does not."""
+    assert calls_after(with_result(transcript, "page_oncall", "failed: no space"), persona) == [
+        ("page_oncall", "T-101")
+    ]
+    refused = with_result(transcript, "page_oncall", "there is no ticket that failed")
+    assert calls_after(refused, persona) == [("write_report", "")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from longrun.caps import Caps
 from longrun.checkpoint import correct
 from longrun.errors import IncompleteResponse
 from longrun.fake_api import FakeApi
@@ -81,8 +82,7 @@ def test_calls_of_an_answer_that_was_cut_short_are_kept_and_never_run(desk: Any)
 def test_the_cap_on_turns_counts_over_all_processes(desk: Any) -> None:
     """At the limit the run is stopped without a further request, also where a resumed process meets it."""
     api = FakeApi()
-    agent = desk.agent(api)
-    agent.turn_limit = 3
+    agent = desk.agent(api, harness=replace(correct.HARNESS, cap=Caps(turns=3)))
     last = agent.start()
     assert (last.status, last.turns, last.end["reason"], len(api.exchanges)) == ("stopped", 3, "turn_limit", 3)
 

@@ -64,15 +64,15 @@ def test_a_boolean_is_no_amount_and_a_stranger_no_ticket(desk: Any) -> None:
 def test_an_act_key_names_run_ticket_and_act_only() -> None:
     """Another text is the same act; another ticket, tool or run is another; a read is no act."""
     reply, given = TOOLS["send_reply"], INPUTS["send_reply"]
-    key = act_key("run-1", reply, given)
-    assert key == act_key("run-1", reply, {**given, "text": "other"}) == "run-1/T-102/send_reply"
+    key = act_key("run-1", reply, {"input": given})
+    assert key == act_key("run-1", reply, {"input": {**given, "text": "other"}}) == "run-1/T-102/send_reply"
     others = {
-        act_key("run-2", reply, given),
-        act_key("run-1", reply, {**given, "ticket": "T-101"}),
-        act_key("run-1", TOOLS["page_oncall"], given),
+        act_key("run-2", reply, {"input": given}),
+        act_key("run-1", reply, {"input": {**given, "ticket": "T-101"}}),
+        act_key("run-1", TOOLS["page_oncall"], {"input": given}),
     }
     assert len(others | {key}) == 4
-    assert act_key("run-1", TOOLS["read_ticket"], given) is None
+    assert act_key("run-1", TOOLS["read_ticket"], {"input": given}) is None
 
 
 def test_the_digest_tells_inputs_apart_and_not_their_order() -> None:

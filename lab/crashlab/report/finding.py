@@ -28,7 +28,7 @@ SHAPES: dict[str, str] = {
 _OPS_AT_MOST, _OPS_BEFORE_A_NOTE = 24, 2
 _DISK_AT_MOST, _EFFECTS_AT_MOST, _RIGHT_EFFECTS_AT_MOST, _SAME_AT_MOST, _OUTPUT_LINES = 10, 8, 3, 6, 6
 _VALUE_CHARACTERS = 120
-_NOTE_COLUMN = 50
+_NOTE_COLUMN, _NARROW = 50, 72
 _AGAIN = {"second": ", done again,", "third": ", after one more save,", "more": ", after one more save,"}
 _UNKNOWN = "recovery reported unknown"
 _WHEN = ("before the crash", "recovery that died", "recovery", _UNKNOWN, "first owner", "second owner")
@@ -47,7 +47,7 @@ def draw_finding(page: Page, finding: Finding, subject: SubjectInfo) -> None:
     page.blank()
     if finding.program:
         for line in finding.program:
-            page.line("    ", (page.safe(line), "strong"))
+            page.whole(line, first=("    ",), role="strong")
         page.blank()
     _draw_ops(page, finding)
     _draw_disk(page, finding)
@@ -85,12 +85,12 @@ def _draw_ops(page: Page, finding: Finding) -> None:
     number = max((len(str(op.n)) for op in kept), default=1) + 4
     kind = page.columns([_words(op.op) for op in kept], 14)
     threads = len({op.thread for op in kept}) > 1
-    previous = run = 0
-    for op in kept:
+    previous, run = None, 0
+    for op, left_out in zip(kept, _left_out(finding.ops, kept), strict=True):
         if op.run != run:
             _draw_crashes(page, finding.crashes[run : op.run], number)
-            previous, run = 0, op.run
-        if previous and op.n > previous + 1:
+            previous, run = None, op.run
+        if left_out or (previous is not None and op.n > previous + 1) or (previous is None and run == 0 and op.n > 1):
             page.line(" " * number, ("…", "dim"))
         previous = op.n
         parts: list[Part] = [f"{op.n:>{number}}  ", (page.padded(_words(op.op), kind), ""), "  "]
@@ -99,6 +99,12 @@ def _draw_ops(page: Page, finding: Finding) -> None:
         _draw_op(page, parts, op, note_of(finding, op))
     _draw_crashes(page, (*finding.crashes[run:], *([finding.fault_line] if finding.fault_line else [])), number)
     page.blank()
+
+
+def _left_out(ops: Sequence[OpLine], kept: Sequence[OpLine]) -> list[bool]:
+    """For each op that is kept, whether some before it are not: a list that is cut must not look whole."""
+    at = [next(n for n, op in enumerate(ops) if op is each) for each in kept]
+    return [here > before + 1 for before, here in zip([-1, *at], at, strict=False)]
 
 
 def _draw_crashes(page: Page, lines: Sequence[str], number: int) -> None:
@@ -123,6 +129,10 @@ def _draw_op(page: Page, parts: list[Part], op: OpLine, told: tuple[str, str]) -
         page.line(*parts, text, (f"   {op.at}" if has_source(op.at) else "", "dim"))
         return
     note = f"<-- {note}"
+    if page.width < _NARROW:  # both do not fit, and what was lost is what it is about
+        page.line(*parts, (text, "strong"))
+        page.paragraph(note, indent=8, role="note")
+        return
     taken = sum(len(part if isinstance(part, str) else part[0]) for part in parts)
     room = max(page.width - taken - len(note) - 1, _NOTE_COLUMN - taken)
     fitted = page.padded(text, max(_NOTE_COLUMN - taken, page.columns([text], room)))
@@ -151,7 +161,7 @@ def note_of(finding: Finding, op: OpLine) -> tuple[str, str]:
 
 
 def _draw_disk(page: Page, finding: Finding) -> None:
-    width = page.columns([line.path for line in finding.disk], 44)
+    width = page.columns([line.path for line in finding.disk], min(44, page.width // 3))
     label = "on disk"
     for line in finding.disk[:_DISK_AT_MOST]:
         about = _disk_words(line)
@@ -206,7 +216,8 @@ def observed_words(observed: Observed, kind: str) -> str:
                 if observed.value is None and kind in PROGRAMS
                 else f" {shown(observed.value, limit=_VALUE_CHARACTERS)}"
             )
-            return f"{who} returned{value}{error}"
+            joint = error.replace(": then ", "; then ", 1) if error.startswith(": then ") else error
+            return f"{who} returned{value}{joint}"
         case "raised":
             return f"{who} raised {observed.error}"
         case "exit":
@@ -279,8 +290,8 @@ def _draw_identity(page: Page, finding: Finding) -> None:
     if finding.confirmed:
         page.labelled("confirmed", CONFIRMED.get(finding.confirmed, finding.confirmed))
     if finding.replay:
-        page.labelled("replay", finding.replay, role="command")
+        page.whole(finding.replay, first=("  ", ("replay".ljust(LABEL_WIDTH), "label")), role="command")
     if finding.directory:
-        page.labelled("look", finding.directory)
+        page.whole(finding.directory, first=("  ", ("look".ljust(LABEL_WIDTH), "label")))
     if finding.digest:
         page.labelled("state", f"{finding.fault}, digest {finding.digest}", role="dim")

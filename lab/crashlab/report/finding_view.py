@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from crashlab.report.model import DiskLine, FileChange, Finding, OpLine, SubjectInfo
 
 _OPS_AT_MOST, _DISK_AT_MOST, _EFFECTS_AT_MOST, _OUTPUT_LINES, _SAME_AT_MOST = 60, 12, 16, 20, 12
+_ALIVE = ("live", "first-owner", "second-owner")
+"""Steps of processes that no crash had ended."""
+_HEADS = {
+    "": ("What ran, up to the crash", "What the crash left on disk", "Why a crash may leave this"),
+    "error": ("What ran, with the error", "What lay on disk then", "Why this can happen"),
+    "damage": ("What ran, before the damage", "What lay on disk, with the damage", "Why this can happen"),
+    "race": ("What both owners did", "What both left on disk", "Why this can happen"),
+}
+"""What stands over the ops, over the files, and over the rules that allow them, by fault."""
 _CHANGE_WORDS = {
     "same": "as the program saw it",
     "gone": "its name is gone",
@@ -43,6 +52,8 @@ def finding_view(finding: Finding, subject: SubjectInfo, *, key: str, number: in
         "key": key,
         "number": number,
         "open": opened,
+        "heads": _HEADS.get(finding.fault, _HEADS[""]),
+        "recovered": "What came of it" if finding.observed.step in _ALIVE else "What recovery did",
         "letter": LETTERS[finding.verdict].upper(),
         "sentence": finding_sentence(finding),
         "about": [each for each in _about(finding, subject) if each[1]],
@@ -53,7 +64,7 @@ def finding_view(finding: Finding, subject: SubjectInfo, *, key: str, number: in
         "hidden_files": hidden_files,
         "compared": bool(finding.changes),
         "diffs": [_diff(each, finding.directory) for each in finding.changes if each.parts],
-        "observed": f"{observed_words(finding.observed, subject.kind)}.".replace("..", "."),
+        "observed": _sentence(observed_words(finding.observed, subject.kind)),
         "outputs": list(_outputs(finding)),
         "effects": effects,
         "hidden_effects": hidden_effects,
@@ -61,6 +72,10 @@ def finding_view(finding: Finding, subject: SubjectInfo, *, key: str, number: in
         "same_lead": f"{count(finding.same_count, 'more state')} of the same:",
         "same": _same(finding),
     }
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "…")) else f"{words}."
 
 
 def _about(finding: Finding, subject: SubjectInfo) -> Iterator[tuple[str, str]]:

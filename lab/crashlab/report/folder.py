@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashlab import directory
+from crashlab import context, directory
 from crashlab.errors import LabError, UsageError
 from crashlab.report import prune
 from crashlab.trace import Trace
@@ -83,6 +83,9 @@ class RunFolder:
                 _write(out / ".gitignore", b"*\n", f"-{os.getpid()}")  # as another worker of the tests may
         except OSError as error:
             raise _refused(path, error) from error
+        except ValueError as error:  # a zero byte, which no path holds
+            text = f"{os.fspath(out)!r} is no path ({error}); pass a folder that can be written: --out DIR"
+            raise UsageError(text) from error
         return RunFolder(path)
 
     def discard(self) -> None:
@@ -281,7 +284,7 @@ def _run_script(state_id: str) -> bytes:
         "#!/bin/sh",
         "# Recovers this crash state again: exit 1 while the violation is there, 0 when it is gone.",
         'run=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd) || exit 64',
-        f"cd -- {shlex.quote(os.getcwd())} || exit 64",
+        f"cd -- {shlex.quote(os.path.abspath(context.placed()))} || exit 64",
         *([f"PYTHONPATH=${{PYTHONPATH-{shlex.quote(path)}}}", "export PYTHONPATH"] if path else []),
         f'exec {shlex.quote(sys.executable or "python3")} -m crashlab replay {shlex.quote(state_id)} --run "$run" "$@"',
         "",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crashlab.report.accepted import draw_accepted
 from crashlab.report.finding import draw_finding
-from crashlab.report.page import Page, count, printable
+from crashlab.report.page import LABEL_WIDTH, Page, count, printable
 
 if TYPE_CHECKING:
     from crashlab.report.model import Finding, Report
@@ -41,7 +41,8 @@ def message(report: Report) -> str:
     for position, note in enumerate(report.notes):
         page.labelled("" if position else "note", note)
     if report.run:
-        page.labelled("all of it", f"crashlab show --run {report.run}", role="command")
+        lead = ("  ", ("all of it".ljust(LABEL_WIDTH), "label"))
+        page.whole(f"crashlab show --run {report.run}", first=lead, role="command")
     return f"VIOLATION {printable(headline(first))}\n{rest}\n{page.text()}".rstrip("\n")
 
 

@@ -145,6 +145,13 @@ class Page:
         line.rstrip()
         self._lines.append(line)
 
+    def whole(self, text: str, *, first: Sequence[Part] = (), role: str = "") -> None:
+        """Add one line that is neither cut nor wrapped here: half a command cannot be copied, and terminals wrap."""
+        line = Text()
+        for part, style in [*((each, "") if isinstance(each, str) else each for each in first), (text, role)]:
+            line.append(self.safe(part), STYLES[style])
+        self._lines.append(line)
+
     def blank(self) -> None:
         """Add an empty line, but never two."""
         if self._lines and self._lines[-1].plain:

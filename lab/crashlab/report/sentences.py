@@ -61,6 +61,7 @@ _FAULTS_NAMED = {"kill": "kills", "power": "power losses", "error": "I/O errors"
 _FAULTS_NAMED |= {"recovery": "crashes of its recovery", "connection": "broken connections"}
 _FAULTS_NAMED |= {"server": "deaths of its server", "race": "second owners"}
 _KINDS_TOLD = 3
+_WHEN = {"race": "With a second owner", "error": "With this error", "damage": "With this damage"}
 
 
 def kind_words(kind: str) -> str:
@@ -86,18 +87,24 @@ def verdict_sentence(report: Report) -> str:
         if report.accepted:
             failed = sum(each.violation for each in report.faults)
             return (
-                f"After {failed:,} of {count(total, 'crash state')} ({names}) it broke a promise, in "
+                f"After {failed:,} of {count(total, _state_word(report))} ({names}) it broke a promise, in "
                 f"{count(len(report.accepted), 'finding')} that the project has accepted. All others led to what was "
                 "demanded. This holds within the bound below, not beyond it."
             )
-        tried = f"All {count(total, 'crash state')} that were tried ({names})"
+        tried = f"All {count(total, _state_word(report))} that were tried ({names})"
         return f"{tried} led to what was demanded. This holds within the bound below, not beyond it."
     failed = sum(each.violation for each in report.faults)
     kinds = sorted({finding.kind for finding in report.findings}, key=lambda kind: (gravity(kind), kind))
     told = "; ".join(kind_words(kind) for kind in kinds[:_KINDS_TOLD])
     more = "; and more" if len(kinds) > _KINDS_TOLD else ""
-    where = f"After {failed:,} of {count(total, 'crash state')} ({names})" if failed else "After a crash"
+    where = f"After {failed:,} of {count(total, _state_word(report))} ({names})" if failed else "After a crash"
     return f"{where} it broke a promise: {told}{more}."
+
+
+def _state_word(report: Report) -> str:
+    """What was tried: an error, damage or a second owner is no crash."""
+    crashed = any(each.judged and each.fault not in _WHEN for each in report.faults)
+    return "crash state" if crashed or not any(each.judged for each in report.faults) else "state"
 
 
 def stood_by(report: Report) -> Report:
@@ -116,8 +123,13 @@ def stood_by(report: Report) -> Report:
 
 def finding_sentence(finding: Finding) -> str:
     """What went wrong there, in plain words."""
-    when = "With a second owner" if finding.fault == "race" else "After this crash"
-    return f"{when} {kind_words(finding.kind)}."
+    when = _WHEN.get(finding.fault, "After this crash")
+    if finding.fault == "error" and "/power@" in finding.id:
+        when = "After this error and a power loss"
+    words = kind_words(finding.kind)
+    if finding.kind == "diverged" and finding.contract == "RD":
+        words = "doing the recovery a second time came to something else"
+    return f"{when} {words}."
 
 
 def _faults_named(report: Report) -> str:

@@ -27,7 +27,7 @@ _HEADLINE_KINDS, _HEADLINE_IDS = 4, 3
 
 
 def render(report: Report, *, color: bool, width: int = 100, ascii_only: bool = False) -> str:
-    """The whole report, at most ``width`` columns wide, as text that ends with a newline."""
+    """The whole report, as text that ends with a newline: at most ``width`` columns wide, but for what one copies."""
     page = Page(color=color, width=width, ascii_only=ascii_only)
     _draw(page, report)
     return page.text()

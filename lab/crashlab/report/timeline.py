@@ -82,7 +82,8 @@ def timeline_of(report: Report, numbers: Collection[int], *, bin_width: float = 
     ops = max([report.trace.ops, *(row.last_op for row in report.matrix)])
     if ops == 0 or not report.matrix:
         return None
-    lanes = [(name, _worst(report.matrix, name)) for name in ("kill", "power", "error", "nested")]
+    told = {each.n for each in report.moments}
+    lanes = [(name, _worst(report.matrix, name, told)) for name in ("kill", "power", "error", "nested")]
     lanes = [(name, verdicts) for name, verdicts in lanes if any(verdict for _, _, verdict in verdicts)]
     flags = tuple(_flags(report.findings, numbers, ops))
     words = [(label, _numbers([each.n for each in report.moments if each.op == op])) for op, label in _LANES]
@@ -130,15 +131,23 @@ def _marks(moments: Sequence[Moment], op: str, ops: int, unit: float) -> Iterabl
 # --- bars ----------------------------------------------------------------------------------------
 
 
-def _worst(matrix: Sequence[MatrixRow], lane: str) -> list[tuple[int, int, str]]:
-    """Per row its first and last op, and the worst verdict of a crash there."""
+def _worst(matrix: Sequence[MatrixRow], lane: str, told: Collection[int]) -> list[tuple[int, int, str]]:
+    """Per row its first and last op, and the worst verdict of a crash there.
+
+    A kill after the last op of a row has a verdict of its own. It is that op's where this is one of the ``told``
+    moments, which write nothing that could be cut.
+    """
     if lane != "kill":
         return [(row.first_op, row.last_op, getattr(row, lane)) for row in matrix]
     found = []
     for position, row in enumerate(matrix):
         # Just before a row is just after the one before it, which has it already.
-        cells = (row.inside, row.after) if position else (row.before, row.inside, row.after)
-        found.append((row.first_op, row.last_op, max(cells, key=RANK.index)))
+        cells = (row.inside,) if position else (row.before, row.inside)
+        if row.first_op < row.last_op and row.last_op in told:
+            found.append((row.first_op, row.last_op - 1, max(cells, key=RANK.index)))
+            found.append((row.last_op, row.last_op, row.after))
+        else:
+            found.append((row.first_op, row.last_op, max(*cells, row.after, key=RANK.index)))
     return found
 
 
@@ -171,7 +180,7 @@ def _bar(at: float, length: float, verdict: str, verdicts: Sequence[tuple[int, i
 
 
 def _flags(findings: Sequence[Finding], numbers: Collection[int], ops: int) -> Iterable[Flag]:
-    """A flag per finding from left to right, each in the first row in which it overlaps no other."""
+    """A flag per finding from left to right, each in the first row in which it overlaps no other, if there is one."""
     placed = sorted(
         (n, number, findings[number - 1].id)
         for number in sorted(numbers)[:_FLAGS_AT_MOST]
@@ -180,7 +189,9 @@ def _flags(findings: Sequence[Finding], numbers: Collection[int], ops: int) -> I
     ends = [-math.inf] * _FLAG_ROWS
     for n, number, name in placed:
         x = _x(n, ops)
-        row = next((row for row in range(_FLAG_ROWS) if ends[row] + _FLAG_GAP <= x), ends.index(min(ends)))
+        row = next((row for row in range(_FLAG_ROWS) if ends[row] + _FLAG_GAP <= x), None)
+        if row is None:
+            continue  # one on top of another could not be read; the list above has it, and so has the page
         ends[row] = x
         yield Flag(x, row, number, name, n)
 

@@ -9,6 +9,7 @@ comes here::
     ledger gave_up               -           give up          give up
     three attempts, no result    give up     give up          record unknown
     ledger unknown               -           run, same key    look up; no look-up: blocked
+    ledger absent                -           -                as not recorded
     started, no record           run         run, same key    record unknown
     not started                  run         run              run
 
@@ -21,10 +22,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from longrun.tools import args_digest
+
 if TYPE_CHECKING:
     from longrun.ledger import Record
     from longrun.protocol import Checkpoint, OpenCall
-    from longrun.tools import Nature
+    from longrun.tools import Nature, Tool
 
 ATTEMPT_LIMIT = 3
 
@@ -73,6 +76,18 @@ def decide(evidence: Evidence) -> Decision:
     if outcome == "unknown":
         return Decision.LOOK_UP if evidence.can_look_up else Decision.BLOCKED
     return Decision.RECORD_UNKNOWN if evidence.started else Decision.RUN
+
+
+def evidence_of(call: OpenCall, tool: Tool, record: Record | None, *, begun_elsewhere: bool) -> Evidence:
+    """What there is to go by for one open call; ``begun_elsewhere`` where another timeline has begun the same act."""
+    return Evidence(
+        nature=tool.nature,
+        attempts=begun_before(call),
+        started=call.started or begun_elsewhere,
+        record=record,
+        same_input=record is None or record.args_digest == args_digest(call.input),
+        can_look_up=tool.find is not None,
+    )
 
 
 def begun_before(call: OpenCall) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -60,6 +61,14 @@ def test_a_power_loss_shows_lost_bytes_and_old_names() -> None:
     assert back["a"].before == 3
     gone = changes("power@12-all")
     assert {path: each.change for path, each in gone.items()} == {"a": "changed"}
+
+
+@pytest.mark.parametrize(("fault", "state_id"), [("race", "race@10"), ("error", "error@8:EIO")])
+def test_from_a_run_that_went_on_nothing_was_taken(fault: str, state_id: str) -> None:
+    """Nobody may read of bytes that a second owner, or an error, has taken; a power loss after an error takes some."""
+    state = state_of(TRACE, "power@10-8", profile="ext4,xfs,btrfs")
+    assert changes_of(dataclasses.replace(state, fault=fault, id=state_id)) == ()
+    assert changes_of(dataclasses.replace(state, fault="error", id="error@8:failed-fsync/power@10-8")) != ()
 
 
 def test_what_changed_comes_first_and_the_rest_is_counted() -> None:

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from crashlab.report.model import DiskLine, Effects, Finding, Observed, OpLine
+from crashlab.report.model import DiskLine, Effects, Finding, Observed, OpLine, SubjectInfo
+from crashlab.report.text import render_finding
 from tests.crashlab.report.samples import (
     CUT,
     DUPLICATE,
@@ -22,6 +23,7 @@ def test_a_finding_reads_as_the_specification_draws_it() -> None:
         "\n"
         "  agent   Subject(run)   EO   turn5.tool2.effect+\n"
         "\n"
+        "     …\n"
         "    5  fsync       .\n"
         "    6  save point  B\n"
         "    7  effect      mail to=ada                     <-- done; nothing on disk knows\n"
@@ -185,3 +187,23 @@ def test_a_line_break_in_a_name_does_not_break_the_advice() -> None:
     """It is shown as an escape, as everywhere else."""
     text = finding_text(dataclasses.replace(DUPLICATE, advice=("fsync a\nb.tmp between ops 2 and 3.",)))
     assert "fsync a\\nb.tmp between" in text
+
+
+def test_ops_that_are_left_out_leave_a_mark() -> None:
+    """At the beginning, and before a crash line: a list that is cut does not look whole."""
+    assert re.search(r"^ +…\n +5  ", finding_text(DUPLICATE), re.MULTILINE)
+    first = tuple(OpLine(n=n, op="write", text="a", run=0) for n in range(1, 20))
+    second = tuple(OpLine(n=n, op="write", text="b", run=1) for n in range(1, 31))
+    text = finding_text(dataclasses.replace(DUPLICATE, ops=first + second, crashes=("killed",)))
+    before, _, after = text.partition("---------- killed ----------")
+    assert " 1  write" not in before
+    assert after.lstrip().startswith("…")
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_on_a_narrow_page_what_was_lost_is_still_told(width: int) -> None:
+    """The note below its op, the size behind its file."""
+    lost = dataclasses.replace(CUT, ops=(OpLine(n=2, op="rename", text="t" * 60, note="lost"),))
+    text = render_finding(lost, SubjectInfo(name="agent", kind="Log"), color=False, width=width)
+    assert "<-- never reached the disk" in text
+    assert "4,096 bytes" in text

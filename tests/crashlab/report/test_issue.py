@@ -18,6 +18,7 @@ from crashlab.errors import UsageError
 from crashlab.report.folder import RunFolder
 from crashlab.report.issue import ISSUE_CHARACTERS, rebuild_script, render_issue
 from crashlab.report.load import load
+from crashlab.report.model import Acceptance
 from tests.crashlab.report.hostile import TEXTS, poisoned
 from tests.crashlab.report.samples import DUPLICATE, STATE, VIOLATION, finished, tree_of
 from tests.crashlab.report.test_markdown import read, shape
@@ -176,3 +177,13 @@ def test_a_finding_whose_files_have_gone_is_refused(tmp_path: Path) -> None:
     directory.clear(report.findings[0].directory)
     with pytest.raises(UsageError, match=r"not in .* any more; check again"):
         render_issue(run, report, report.findings[0])
+
+
+def test_an_accepted_finding_can_be_reported(tmp_path: Path) -> None:
+    """Most of all that one: it waits for its authors. What the lab does not stand by stays refused."""
+    run, report, finding = stored(tmp_path / "out", STATE)
+    accepted = (Acceptance(finding=finding, reason="not ours"),)
+    kept = dataclasses.replace(report, verdict="consistent", findings=(), accepted=accepted)
+    assert render_issue(run, kept, finding) == render_issue(run, report, finding)
+    with pytest.raises(UsageError, match="is no violation: the run is consistent"):
+        render_issue(run, dataclasses.replace(kept, accepted=()), finding)

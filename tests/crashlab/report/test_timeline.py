@@ -108,3 +108,11 @@ def test_ticks_are_few_and_hold_both_ends(ops: int) -> None:
 def test_where_nothing_is_known_of_the_ops_there_is_no_line() -> None:
     """A report that got no further than its reason."""
     assert timeline_of(UNMEASURED, ()) is None
+
+
+def test_a_flag_that_has_no_room_is_left_out() -> None:
+    """Three findings at one place can be read; a hundred on top of each other cannot."""
+    line = timeline_of(report(findings=(DUPLICATE,) * 100, trace=TraceInfo(ops=100)), range(1, 101))
+    assert line is not None
+    assert [flag.number for flag in line.flags] == [1, 2, 3]
+    assert len({(flag.x, flag.row) for flag in line.flags}) == 3
