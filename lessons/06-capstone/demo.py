@@ -82,25 +82,35 @@ def _poison(desk: Desk) -> dict[str, Any]:
 
 
 def _race(desk: Desk) -> dict[str, Any]:
-    """A second process resumes while the first one is about to send its reply."""
-    ended = desk.start(second_at="turn5.tool1.effect-", turns=MANY)
-    said = f"first {_said(ended.said)}, second {_said(ended.second)}"
-    return _seen(desk, said, "duplicate-effect" if _replies(desk) > 1 else "")
+    """A second process resumes while the first one stands in the middle of a save; then the first one goes on."""
+    ended = desk.start(second_at="turn1.request.named1+", turns=MANY)
+    third = _said(desk.resume(turns=MANY).said)
+    said = f"first {_said(ended.said)}, second {_said(ended.second)}, a third one {third}"
+    return _seen(desk, said, "" if third == "done" else "stuck")
 
 
 def _end(desk: Desk) -> dict[str, Any]:
     """Killed in the last save, its new file whole and without its name."""
     desk.start(kill_at="turn7.request.draft1+", turns=MANY)
     said = _said(desk.resume(turns=MANY).said)
-    return _seen(desk, said, "duplicate-effect" if _replies(desk) > 1 else "")
+    return _seen(desk, said, "" if said == "done" else "stuck")
 
 
 def _question(desk: Desk) -> dict[str, Any]:
     """Killed right after the page, and once more before anyone was asked about it."""
     desk.start(kill_at="turn5.tool2.effect+", turns=MANY)
+    unknown = [_unknown(desk)]
     desk.resume(kill_at="turn6.A+", turns=MANY)
+    unknown.append(_unknown(desk))
     said = _said(desk.resume(turns=MANY).said)
-    return _seen(desk, said, "" if said == "waiting" else "missing-effect")
+    seen = _seen(desk, said, "" if said == "waiting" else "missing-effect")
+    return {**seen, "pages": len(desk.world()["pages"]), "unknown": unknown}
+
+
+def _unknown(desk: Desk) -> list[str]:
+    """The acts whose last record says that nobody knows."""
+    last = {record["key"]: record for record in desk.records()}
+    return [record["tool"] for record in last.values() if record["outcome"] == "unknown"]
 
 
 def _cap(desk: Desk) -> dict[str, Any]:
@@ -167,15 +177,17 @@ def _matrix(data: Data) -> Picture:
 
 
 def _timeline(data: Data) -> Picture:
-    wrong, right = (data["scenes"][name]["question"]["said"] for name in ("naive_waiting_lost", "correct"))
+    wrong, seen = (data["scenes"][name]["question"] for name in ("naive_waiting_lost", "correct"))
+    before, after = (", ".join(each) or "nothing" for each in seen["unknown"])
     marks = [
-        Mark(1, "first process", "page_oncall rings; nothing says so yet; killed"),
-        Mark(2, "second process", "records: unknown, a person must say"),
-        Mark(3, "second process", "goes on, writes the report; killed before it has asked"),
-        Mark(4, "third process", "opens the directory"),
+        Mark(
+            1, "first process", f"killed at turn5.tool2.effect+; pages: {seen['pages']}, recorded as unknown: {before}"
+        ),
+        Mark(2, "second process", f"killed at turn6.A+; recorded as unknown: {after}"),
+        Mark(3, "third process", "opens the directory"),
     ]
-    left = [f"correct: {right}, it asks", f"naive_waiting_lost: {wrong}, nobody is asked"]
-    return timeline("A question that must outlive two deaths", marks, crash=3, crash_text="killed again", left=left)
+    left = [f"the third process, correct: {seen['said']}", f"naive_waiting_lost: {wrong['said']}"]
+    return timeline("A question that must outlive two deaths", marks, crash=2, crash_text="killed again", left=left)
 
 
 exhibit = Exhibit(Path(__file__).parent, measure, tell, pictures)
