@@ -179,6 +179,11 @@ class Outside(FileOutside):
         return receipt
 
 
+def _capped(cap: Any, caps: Caps) -> Any:
+    """These caps; a design with its own way to hold them keeps that way, which may be its fault."""
+    return replace(cap, caps=caps) if hasattr(cap, "caps") else caps
+
+
 def ways_of(module: str) -> Ways:
     """What stands in a module: a harness that keeps points and how it goes back, or a harness alone."""
     found = importlib.import_module(module)
@@ -202,9 +207,7 @@ def build(folder: Path, given: argparse.Namespace) -> Agent:
 
     harness = ways_of(given.module).harness
     if given.turns:
-        caps = Caps(turns=given.turns)
-        # A design with its own way to hold the caps keeps it: that way may be its fault.
-        harness = replace(harness, cap=replace(harness.cap, caps=caps) if hasattr(harness.cap, "caps") else caps)
+        harness = replace(harness, cap=_capped(harness.cap, Caps(turns=given.turns)))
     tools = {**TOOLS, POISON.name: POISON} if given.poison else TOOLS
     places.agent = agent = Agent(directory, harness, server, world, told, tools=tools)
     return agent

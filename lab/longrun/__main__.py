@@ -3,6 +3,8 @@
 The agent is that of lesson 6; a run that is kept in one file, as that of lesson 2, is gone on with as such. It asks
 the fake server in this process, or a live model.
 
+``points``, ``rewind`` and ``fork`` go back in a run: each save is a point of its own.
+
 Exit codes: 0 the run is done, or the answer is recorded; 1 it stopped, or waits for a person; 2 its files were
 refused, or another process took them over; 64 misuse.
 """
@@ -36,6 +38,7 @@ from longrun.inbox import DEFAULT_SEED, make_inbox
 from longrun.loop import MODEL_NAME, Agent
 from longrun.personas import PERSONAS
 from longrun.protocol import CHECKPOINT_NAME
+from longrun.rewind import commands as rewinding
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
@@ -67,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="triage an inbox, durably")
     _add_directory(run)
     run.add_argument("--resume", action="store_true", help="go on from what is stored there")
+    run.add_argument("--line", metavar="NAME", help="resume the fork of this name")
     model = run.add_mutually_exclusive_group()
     model.add_argument("--persona", choices=PERSONAS, default=PERSONAS[0], help="how the fake acts after an unknown")
     model.add_argument("--live", action="store_true", help=f"ask {LIVE_MODEL}, which costs; the key is in {KEY_NAME}")
@@ -84,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_directory(decide)
     decide.add_argument("act", nargs="?", help="which act, as it is shown: T-101/page_oncall")
     decide.add_argument("answer", nargs="?", choices=_ANSWERS, help="whether it happened; if not, it may be done again")
+    rewinding.add_to(commands)
     return parser
 
 
@@ -109,6 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = _parser().parse_args(arguments)
     try:
+        if given.command in rewinding.NAMES:
+            rewinding.carry_out(given)
+            return EXIT_DONE
         return _run(given) if given.command == "run" else _decide(given)
     except (UsageError, HistoryExists, LeaseHeld) as error:
         print(f"longrun: {error}", file=sys.stderr)
@@ -151,6 +159,9 @@ def _run(given: argparse.Namespace) -> int:
 def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
     directory = _directory(given)
     caps = Caps(turns=given.max_turns, tokens=given.max_tokens)
+    if given.line and not given.resume:
+        text = "--line goes on with a fork, so it needs --resume"
+        raise UsageError(text)
     if given.resume and not directory.is_dir():
         text = f"there is no run in {directory}: start one without --resume"
         raise UsageError(text)
@@ -160,8 +171,8 @@ def _run_with(model: Model, name: str, given: argparse.Namespace) -> int:
         text = f"cannot make {directory / 'agent'}: {error.strerror}. Pass another --dir."
         raise UsageError(text) from error
     world = World(FileOutside(directory / "world.jsonl"), make_inbox(given.seed))
-    harness = replace(_harness(directory / "agent"), cap=caps)
-    agent = Agent(directory / "agent", harness, model, world, model_name=name)
+    place = rewinding.place_of(directory, given.line) if given.line else directory / "agent"
+    agent = Agent(place, replace(_harness(place), cap=caps), model, world, model_name=name)
     last = agent.resume() if given.resume else agent.start()
     print("\n".join(_summary(last, world, agent)))
     return EXIT_DONE if last.status == "done" else EXIT_UNFINISHED

@@ -1,136 +1,160 @@
-"""Tests of crashcourse.desk and crashcourse.victim: deaths are real, places are exact, and nothing is left behind."""
+"""The desk: what a learner's harness gets, and what it is told where it goes wrong."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crashcourse import desk as desks
-from crashcourse.desk import Desk, RunFailed
-from crashcourse.victim import KILLED
+from crashcourse.desk import PUBLIC_SEED, Corner, Desk, desk_of, inbox_seed
+from crashlab.lab import Lab
+from longrun.errors import Damaged
+from longrun.inbox import DEFAULT_SEED, make_inbox
+from longrun.knobs import Knobs
+from longrun.stream import Cut
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CORRECT, NOTES, CAPSTONE = "longrun.checkpoint.correct", "longrun.memory.naive_notes", "longrun.capstone.correct"
-AFTER_REPLY = "turn5.tool1.effect+"
+REPLY = {"ticket": "T-102", "text": "Sorry.", "refund_yen": 1000}
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    """One for the correct agent of lesson 2."""
-    return Desk(tmp_path / "desk", CORRECT)
+def events() -> list[tuple[str, Any]]:
+    """What the lab was told."""
+    return []
 
 
-def test_a_killed_process_leaves_what_a_shell_calls_137(desk: Desk) -> None:
-    """It says nothing more; its places end where it died, and the act there is done, while those behind it are not."""
-    death = desk.start(kill_at=AFTER_REPLY)
-    assert (death.exit, death.killed, death.said) == (137, True, {})
-    assert desk.places()[-2:] == ["turn5.tool1.effect-", AFTER_REPLY]
-    world = desk.world()
-    assert (world["replies"], world["pages"]) == ([["T-101", 0]], [])
-    assert desk.memory()["open calls"] == ["send_reply", "page_oncall", "send_reply"]
-    assert desk.checkpoint()["turns"] == desk.memory()["turns"] == 5
+@pytest.fixture
+def lab(tmp_path: Path, events: list[tuple[str, Any]]) -> Lab:
+    """A lab that notes what it is told."""
+    return Lab(tmp_path, lambda op, **fields: events.append((op.KIND, fields)))
 
 
-def test_before_and_after_an_act_are_two_places(tmp_path: Path) -> None:
-    """Just before it nothing is done outside; to its files that makes no difference, and after the record it does."""
-    counts, prints = [], []
-    for place in ("turn5.tool1.effect-", AFTER_REPLY, "turn5.tool1.ledger+"):
-        dead = Desk(tmp_path / place, CORRECT)
-        dead.start(kill_at=place)
-        counts.append(len(dead.world()["replies"]))
-        prints.append(dead.fingerprint())
-    assert counts == [0, 1, 1]
-    assert prints[0] == prints[1] != prints[2]
+@pytest.fixture
+def desk(lab: Lab) -> Desk:
+    """A desk with the default inbox."""
+    return desk_of(lab)
 
 
-def test_a_resumed_run_comes_to_its_end_and_the_server_counts_all(desk: Desk) -> None:
-    """What died had asked, too: the tally goes over all processes, and so does a good checkpoint's."""
-    desk.start(kill_at="turn2.request+")
-    assert desk.requests() == 2
-    end = desk.resume()
-    assert (end.exit, end.said["status"], end.said["requests"]) == (0, "done", desk.requests())
+def state(**changes: Any) -> dict[str, Any]:
+    """The state before the first request."""
+    first = {"messages": [{"role": "user", "content": "Go."}], "pending_tool_use": [], "turns": 0}
+    return {**first, "tokens_used": 0, "requests_started": 1, **changes}
 
 
-@pytest.mark.parametrize("how", [{"kill_at": "turn99.A+"}, {"kill_at": "turn5.tool1.effect"}])
-def test_a_place_that_is_never_reached_is_no_death(desk: Desk, how: dict[str, str]) -> None:
-    """The run went to its end, and says so: an exhibit must not tell of a kill that did not come."""
-    with pytest.raises(RunFailed, match="exit 0"):
-        desk.start(**how)
+def test_what_is_saved_is_loaded_by_the_next_process(desk: Desk, lab: Lab, events: list[tuple[str, Any]]) -> None:
+    """With its run and its numbers; the lab hears of each save, by a name that says which it is."""
+    call = {"id": "toolu_1", "name": "send_reply", "input": REPLY}
+    desk.save(state())
+    said = {"role": "assistant", "content": [{"type": "tool_use", **call}]}
+    asked = [*state()["messages"], said]
+    desk.save(state(messages=asked, pending_tool_use=[call], turns=1, tokens_used=7))
+    found = desk_of(lab, strict=True).load()
+    assert found is not None
+    assert (found["seq"], found["parent"], found["run_id"], found["tokens_used"]) == (2, 1, desk.run_id, 7)
+    assert found["pending_tool_use"] == [
+        {**call, "key": f"{desk.run_id}/T-102/send_reply", "attempts": 1, "started": True}
+    ]
+    told = [fields.get("name") or fields["value"] for _, fields in events]
+    assert told == ["turn0.R", {"seq": 1}, "turn1.A", {"seq": 2}]
 
 
-def test_a_module_that_cannot_be_had_is_told_with_its_error(tmp_path: Path) -> None:
-    """What the child wrote to stderr is in the text."""
-    with pytest.raises(RunFailed, match="no_such_module"):
-        Desk(tmp_path / "desk", "longrun.no_such_module").start()
+def test_a_loaded_state_is_saved_again_with_more_tokens(desk: Desk, lab: Lab) -> None:
+    """The four counters follow the sum, so that a strict reader takes it."""
+    desk.save(state(tokens_used=7, usage={"input_tokens": 5, "output_tokens": 2}))
+    other = desk_of(lab)
+    loaded = other.load()
+    assert loaded is not None
+    other.save({**loaded, "tokens_used": 10, "requests_started": 2})
+    found = desk_of(lab, strict=True).load()
+    assert found is not None
+    assert (found["seq"], found["tokens_used"], sum(found["usage"].values())) == (2, 10, 10)
 
 
-def test_a_refusal_is_an_answer(desk: Desk) -> None:
-    """An error that the agent raises is said by name."""
-    desk.start(kill_at="turn2.A+")
-    ended = desk.start()
-    assert (ended.exit, ended.said["error"]) == (2, "HistoryExists")
+def test_only_a_strict_desk_refuses_what_makes_no_sense(desk: Desk, lab: Lab) -> None:
+    """A turn that nobody took: one believes it, the other calls it damaged. Nothing saved is no damage."""
+    assert desk.load() is None
+    desk.save(state(turns=1))
+    assert desk.load() is not None
+    with pytest.raises(Damaged, match="turns is miscounted"):
+        desk_of(lab, strict=True).load()
 
 
-def test_a_copy_goes_on_by_itself(desk: Desk, tmp_path: Path) -> None:
-    """With another harness; the first one keeps what it had."""
-    desk.start(kill_at=AFTER_REPLY)
-    copy = desk.copy(tmp_path / "copy", "longrun.resume.naive_rerun_all")
-    copy.resume()
-    replies = [[ticket for ticket, _ in each.world()["replies"]].count("T-101") for each in (desk, copy)]
-    assert replies == [1, 2]
+def test_what_was_saved_does_not_change_afterwards(desk: Desk) -> None:
+    """The learner's list goes on growing; the file is as it was."""
+    mine = state()
+    desk.save(mine)
+    mine["messages"].append({"role": "user", "content": "More."})
+    mine["messages"][0]["content"] = "Other."
+    saved = desk.load()
+    assert saved is not None
+    assert saved["messages"] == [{"role": "user", "content": "Go."}]
 
 
-def test_a_full_disk_meets_one_record(desk: Desk) -> None:
-    """The record is not there, the act is done, and the next process finds room again."""
-    first = desk.start(full_at=AFTER_REPLY)
-    assert (first.said["error"], len(desk.world()["replies"])) == ("OSError", 1)
-    assert [record["tool"] for record in desk.records()] == ["set_label"] * 4 + ["open_case"]
-    assert desk.resume().said["status"] == "done"
+@pytest.mark.parametrize(
+    ("broken", "text"),
+    [
+        (["no"], "expected a dictionary"),
+        ({"turns": 1}, "no field 'messages'"),
+        (state(turn=1), "'turn' that nobody knows"),
+        (state(turns=True), "state\\['turns'\\] is True; expected int"),
+        (state(messages="Go."), "expected list"),
+        (state(messages=["Go."]), "a message is 'Go.'"),
+        (state(pending_tool_use=["toolu_1"]), "an open call is 'toolu_1'"),
+        (state(messages=[{"role": "user", "content": {1}}]), "not JSON"),
+    ],
+)
+def test_a_state_that_is_none_is_told_and_not_saved(desk: Desk, broken: Any, text: str) -> None:
+    """With the field that is wrong."""
+    with pytest.raises(ValueError, match=text):
+        desk.save(broken)
+    assert desk.load() is None
 
 
-def test_a_second_owner_comes_while_the_first_one_stands_still(tmp_path: Path) -> None:
-    """With a lease it is refused, and the first one goes on to its end."""
-    ended = Desk(tmp_path / "desk", CAPSTONE).start(second_at="turn5.A+")
-    assert (ended.second["error"], ended.said["status"]) == ("LeaseHeld", "done")
+def test_the_model_refuses_and_breaks_off_as_it_does_in_life(lab: Lab, events: list[tuple[str, Any]]) -> None:
+    """A bad conversation gets the server's words, a broken line a ConnectionError; each was a request."""
+    desk = desk_of(lab, knobs={1: Knobs(cut=Cut(1, clean=False))})
+    with pytest.raises(ValueError, match="400 invalid_request_error"):
+        desk.ask([{"role": "assistant", "content": "Go."}])
+    with pytest.raises(ConnectionError, match="broke after 1 events"):
+        desk.ask([{"role": "user", "content": "Go."}])
+    answer = desk.ask([{"role": "user", "content": "Go."}])
+    assert (answer["stop_reason"], answer["content"][1]["name"]) == ("tool_use", "list_tickets")
+    assert [fields["name"] for _, fields in events] == ["model_request"] * 3
 
 
-def test_a_poisonous_call_kills_who_makes_it(tmp_path: Path) -> None:
-    """In turn 7, by SIGKILL, each time."""
-    desk = Desk(tmp_path / "desk", CAPSTONE)
-    assert desk.start(poison=True).exit == KILLED
-    assert desk.places()[-1] == "turn7.A+"
-    assert desk.resume(poison=True).exit == KILLED
+def test_tools_act_and_can_be_looked_up(desk: Desk) -> None:
+    """As far as their world can tell: a reply leaves a trace, a page none."""
+    assert desk.tools["send_reply"] == {"nature": "non-idempotent", "look_up": True}
+    assert desk.tools["page_oncall"] == {"nature": "non-idempotent", "look_up": False}
+    assert desk.look_up("send_reply", REPLY) is None
+    assert desk.do("send_reply", REPLY) == "reply sent: send_reply-1"
+    assert desk.look_up("send_reply", REPLY) == "reply sent (found by look-up)"
+    assert desk.look_up("page_oncall", {"ticket": "T-101", "summary": "Down."}) is None
+    for name, given in (("send_mail", {}), ("send_reply", {"ticket": "T-102"}), ("read_ticket", {"ticket": "T-999"})):
+        with pytest.raises(ValueError, match=r"no tool|takes|no ticket"):
+            desk.do(name, given)
 
 
-def test_lines_of_a_run_have_their_own_points_and_heads(tmp_path: Path) -> None:
-    """Back to turn 4 in one process, a fork in another; each goes on from its own head."""
-    desk = Desk(tmp_path / "desk", "longrun.rewind.correct", "hasty")
-    desk.start(kill_at="turn6.A+")
-    assert desk.rewind(4).said["turns"] == 4
-    desk.fork("other", 4)
-    heads = [desk.head(line) for line in ("", "other")]
-    assert [head.timeline.partition("@")[0] for head in heads if head] == ["main", "other"]
-    assert desk.resume(line="other").said["status"] == "done"
-    assert desk.points("other")[-1].turns == 7
-    assert desk.points()[-1].turns == 4
+def test_a_corner_is_a_world_of_its_own(lab: Lab, events: list[tuple[str, Any]]) -> None:
+    """The same act in two corners is two effects of the lab, and each corner counts its own."""
+    for name in ("left", "right"):
+        corner = Corner(lab, name)
+        assert desk_of(corner).do("send_reply", REPLY) == "reply sent: send_reply-1"
+        assert [each.name for each in corner.records()] == ["send_reply"]
+        assert corner.dir == lab.dir / name
+    assert [fields["name"] for _, fields in events] == ["left:send_reply", "right:send_reply"]
 
 
-def test_a_run_that_hangs_is_ended_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit ends a process and its child, also one that stands still."""
-    monkeypatch.setattr(desks, "TIMEOUT_S", 1.0)
-    forks = "import os, signal; os.fork() or os.kill(os.getpid(), signal.SIGSTOP); signal.pause()"
-    with pytest.raises(subprocess.TimeoutExpired):
-        desks._ended([sys.executable, "-c", forks])
-
-
-def test_the_lock_is_no_file_of_interest(tmp_path: Path) -> None:
-    """An agent with notes leaves its notes."""
-    desk = Desk(tmp_path / "desk", NOTES)
-    desk.start(kill_at="turn4.B+")
-    assert list(desk.files()) == ["NOTES.md"]
-    assert desk.read("NOTES.md").startswith("# Notes")
+@pytest.mark.parametrize("seed", [2, 77, 20_261])
+def test_twins_are_like_the_default_inbox(seed: int) -> None:
+    """Few letters with an outage and a charge; where it is asked for, in the same order."""
+    assert inbox_seed(PUBLIC_SEED) == DEFAULT_SEED
+    like = make_inbox(inbox_seed(seed), body_bytes=0)
+    assert len(like) <= 4
+    same = make_inbox(inbox_seed(seed, same=True), body_bytes=0)
+    words = ["down", "harged twice", "Duplicate of", ""]
+    assert all(word in ticket.subject for word, ticket in zip(words, same, strict=True))
+    assert same[0].ticket != "T-101"
+    assert inbox_seed(seed) == inbox_seed(seed)

@@ -200,3 +200,35 @@ def test_it_runs_as_a_module_without_the_client(tmp_path: Path, program_environm
         [sys.executable, "-c", code], env=program_environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_run_that_keeps_points_can_go_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run, list, rewind, resume, fork, resume the fork: both come to the end, and nobody is written to twice."""
+    place = ["--dir", str(tmp_path)]
+    assert main(["run", *place]) == 0
+    first = capsys.readouterr().out
+    assert main(["points", *place]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == int(first.split(" saves")[0].split()[-1])
+    for back, words in ((["rewind", "--turn", "4"], "REWOUND"), (["fork", "other", "--turn", "4"], "FORKED ")):
+        assert main([*back, *place]) == 0
+        assert capsys.readouterr().out.startswith(words)
+        line = ["--line", "other"] if "fork" in back else []
+        assert main(["run", "--resume", *line, *place]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith("DONE  7 turns, 1")
+        assert said.splitlines()[1:5] == first.splitlines()[1:5]
+
+
+def test_there_is_nothing_to_go_back_to_without_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No run, an unknown line, and a line without a resume exit with 64 and say what to do."""
+    place = ["--dir", str(tmp_path)]
+    main(["run", *place])
+    for arguments, words in (
+        (["rewind", "--turn", "4", "--dir", str(tmp_path / "none")], "start a run with longrun run"),
+        (["points", "--dir", str(tmp_path / "none")], "start a run with longrun run"),
+        (["run", "--resume", "--line", "other", *place], "with longrun fork"),
+        (["run", "--line", "other", *place], "needs --resume"),
+    ):
+        assert main(arguments) == 64
+        assert words in capsys.readouterr().err

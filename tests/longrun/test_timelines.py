@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longrun.errors import HistoryExists, LeaseHeld, UsageError
@@ -245,7 +245,6 @@ def test_a_fork_is_made_once(desk: Any) -> None:
 STEPS = st.lists(st.tuples(st.sampled_from(["save", "rewind", "fork"]), st.integers(0, 30), st.integers(0, 500)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(steps=STEPS)
 def test_whatever_is_done_in_whatever_order(steps: list[tuple[str, int, int]]) -> None:
     """Numbers are unique, old points keep their bytes, the head is what was written last, and no counter falls."""

@@ -32,6 +32,7 @@ from longrun.checkpoint import (
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.resume import naive_drop_call, reconcile
 from longrun.subjects import describe
+from tests.quality import rewind_agents
 from tests.quality.capstone_agents import PLANTED as CAPSTONE
 from tests.quality.effects_agents import EFFECTS
 from tests.quality.naive_agents import PLANTED
@@ -211,5 +212,6 @@ def test_no_naive_module_is_forgotten() -> None:
     modules = [module for module, _, _ in (*NAIVE.values(), *LOSING.values(), *DAMAGED.values())] + [*ERRING]
     modules += [planted.module for planted in CAPSTONE.values()]
     modules += [naive_fixed_tmp, *(planted.module for planted in (PLANTED | EFFECTS).values())]
+    modules += [planted.module for planted in rewind_agents.PLANTED.values()]
     assert found == {module.__name__.rpartition(".")[2] for module in modules}
     assert all(isinstance(module.subject, Subject) for module in modules)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from longrun.errors import HistoryExists
 from longrun.rewind import correct, points, timelines
 from longrun.rewind.subjects import describe, points_in
 
@@ -42,6 +43,9 @@ def fork(harness: Harness, directory: Path, name: str, goal: Goal) -> Path:
     """Add the copy behind the newest point of all."""
 
     def save_instead(there: Path, copy: Checkpoint) -> None:
+        if line(there):
+            text = f"there is a fork {name!r} already"
+            raise HistoryExists(text)
         save(there, replace(copy, seq=points.numbers(directory)[-1] + 1))
 
     return timelines.fork(replace(harness, save=save_instead), directory, name, goal)

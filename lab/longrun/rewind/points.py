@@ -9,7 +9,8 @@ point, and what is no whole point is damage.
 What is refused, and why nothing is skipped: a head that is damaged (an older point knows nothing of what was done
 after it), a name that is not the number's own (two files could be one point), a gap in the numbers (no writer leaves
 one). Not seen is an older point that is damaged, until somebody goes back to it, and a head that is gone whole: to its
-directory that is a kill before its save, except where the ledger says more.
+directory that is a kill before its save, except where the ledger says more. Nor is a whole older directory
+that somebody put back: a kill leaves the same, none of its files can tell of more, and the world has gone on meanwhile.
 
 The cost: a save and a load list the names of the folder and write or read one point. They read no other point.
 """
@@ -111,25 +112,29 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Add a point; it is durable when this returns.
 
     Raises LostLease where its number is taken: another writer went on from the same point. Raises OSError, and then
-    takes back what it did, as far as it can.
+    takes back what it did, if it can and nobody has gone on from it: what is the head now, a load tells.
     """
     path = path_of(directory, checkpoint.seq)
     make_folder(path.parent)
     temporary = files.temporary_name(path)
-    made = [temporary]
     try:
         files.write_new(temporary, encode(checkpoint), sync=True)  # a durable name must not lead to absent data
         os.link(temporary, path)  # unlike a rename this writes over nothing
-        made.append(str(path))
-        os.unlink(temporary)
-        files.sync_directory(path.parent)
     except OSError as error:
-        for each in made:
-            with contextlib.suppress(OSError):  # the first failure is the one to report
-                os.unlink(each)
+        with contextlib.suppress(OSError):  # the first failure is the one to report
+            os.unlink(temporary)
         if isinstance(error, FileExistsError):
             text = f"{path}: another writer has saved this point. Nothing more was written."
             raise LostLease(text) from error
+        raise
+    try:
+        with contextlib.suppress(FileNotFoundError):  # who holds that it owns the directory may have cleared it away
+            os.unlink(temporary)
+        files.sync_directory(path.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            if numbers(directory)[-1] == checkpoint.seq:  # a gap would be worse than a point too many
+                os.unlink(path)
         raise
 
 

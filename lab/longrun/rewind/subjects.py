@@ -176,13 +176,14 @@ class Description:
         return {"main": lab.dir, **({FORK_NAME: timelines.place_of(lab.dir, FORK_NAME)} if self.forks else {})}
 
     def _end(self, lab: Lab, api: FakeApi, again: int, told: list[dict[str, Any]]) -> End:
-        heads, counted = {}, 0
+        heads, counted, broken = {}, 0, 0
         for line, place in self._places(lab).items():
             head = self.ways.harness.load(place)
             assert head is not None
             heads[line] = head
-            begun = self.ways.line(place)[0]
-            counted += head.requests_started - (begun.requests_started if begun.parent else 0)
+            begun = self.ways.line(place)[0].requests_started if line == FORK_NAME else 0
+            counted += head.requests_started - begun
+            broken += _read(place)[1]
         return {
             "status": {line: head.status for line, head in heads.items()},
             "timelines": [re.sub(r"@.*", "@", head.timeline) for head in heads.values()],
@@ -190,7 +191,8 @@ class Description:
             "lines": {line: normalised(head.messages) for line, head in heads.items()},
             "told": told,
             "refusals": api.refusals,
-            "requests_not_counted": max(0, len(lab.records(REQUEST)) - counted),
+            # Where points were damaged at rest, with how many requests a fork began may be what is lost.
+            "requests_not_counted": 0 if broken else max(0, len(lab.records(REQUEST)) - counted),
             "requests_after_end": again,
         }
 
