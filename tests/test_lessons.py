@@ -204,5 +204,5 @@ def test_a_demonstration_runs_by_its_path(tmp_path: Path) -> None:
         [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.strip() for line in done.stdout.splitlines()] == printed(path, exhibit(path).kept())
+    assert done.stdout == "".join(f"{line}\n" for line in exhibit(path).tell(exhibit(path).kept()))
     assert list(tmp_path.iterdir()) == []

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from longrun.protocol import Checkpoint
 
 _RANDOM = re.compile(r"\b(toolu|run|msg)[-_][0-9a-f]{8,}|\b[0-9a-f]{64}\b")
+_IN_A_SAVE = re.compile(r"\.(draft|named)\d+\+$")
 TIMEOUT_S = 120.0
 """A run takes a third of a second; this is for machines that are very busy."""
 
@@ -177,10 +178,11 @@ class Stage:
             digest.update(f"{name}\0{text}\0".encode())
         return digest.hexdigest()
 
-    def places(self) -> list[str]:
-        """The named places that were reached so far, in order, by all processes."""
+    def places(self, *, drafts: bool = False) -> list[str]:
+        """The named places that were reached so far, in order, by all processes; those inside of saves if asked for."""
         log = self.folder / PLACES_NAME
-        return log.read_text().split() if log.exists() else []
+        found = log.read_text().split() if log.exists() else []
+        return found if drafts else [place for place in found if not _IN_A_SAVE.search(place)]
 
     def world(self) -> dict[str, Any]:
         """What stands in the world: labels, cases, replies, pages and the report."""
