@@ -153,7 +153,7 @@ class Desk:
 
     def key(self, name: str, input: Mapping[str, Any]) -> str | None:  # noqa: A002 - the API's own word
         """The name of the act: run, ticket, tool. The same whoever names it again; None for a read."""
-        return act_key(self.run_id, TOOLS[name], dict(input))
+        return act_key(self.run_id, TOOLS[name], {"input": dict(input)})
 
     @property
     def run_id(self) -> str:

@@ -16,11 +16,12 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from longrun import files
+from longrun.caps import TURN_LIMIT, Caps
 from longrun.checkpoint import correct
 from longrun.errors import ApiError, LongrunError
 from longrun.fake_api import FakeApi, usage_of
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
-from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK, TURN_LIMIT, Agent
+from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK, Agent
 from longrun.messages import canonical, tool_result, tool_uses, user
 from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, VERSION, Checkpoint, OpenCall
 from longrun.resume import trusting
@@ -79,7 +80,7 @@ def work(api: FakeApi, world: World, save: Callable[[str, State], None]) -> Stat
         pending = {name: call[name] for name in ("id", "name", "input")}
         save(f"turn{state['turns']}.A", {**state, "pending_tool_use": pending})
         tool = TOOLS[call["name"]]
-        result = tool_result(call["id"], tool.run(world, call["input"], act_key(RUN_ID, tool, call["input"]) or ""))
+        result = tool_result(call["id"], tool.run(world, call["input"], act_key(RUN_ID, tool, call) or ""))
         state = {**state, "messages": [*state["messages"], {"role": "user", "content": [result]}]}
         save(f"turn{state['turns']}.B", state)
 
@@ -173,7 +174,7 @@ def lenient(directory: Path, *, missing: str | None) -> Checkpoint | None:
 def _open(call: dict[str, Any], version: int) -> OpenCall:
     """An open call. Version 1 did not mark what it began, so that it may have been; version 2 marks it."""
     begun = version == 1
-    key = act_key(RUN_ID, TOOLS[call["name"]], call["input"])
+    key = act_key(RUN_ID, TOOLS[call["name"]], call)
     return OpenCall(**call, key=key, attempts=int(begun), started=begun)
 
 
@@ -200,11 +201,13 @@ class Variant:
         limit = paid[self.cap - 1] if self.capped == "tokens_used" else None
         refused = stuck = False
         harness = replace(
-            trusting.HARNESS, load=partial(lenient, missing=self.missing), convert=lambda _directory: None
+            trusting.HARNESS,
+            load=partial(lenient, missing=self.missing),
+            convert=lambda _directory: None,
+            cap=Caps(turns=self.cap if self.capped == "turns" else TURN_LIMIT),
         )
-        turns = self.cap if self.capped == "turns" else TURN_LIMIT
         model = _Spending(_api(seed, world), limit)
-        agent = model.agent = Agent(directory, harness, model, _world(seed, world), turn_limit=turns)
+        agent = model.agent = Agent(directory, harness, model, _world(seed, world))
         try:
             agent.resume()
         except ApiError:
