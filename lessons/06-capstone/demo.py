@@ -27,8 +27,6 @@ FAULT_OF = {
     "naive_cap_after_crash": "cap",
     "correct": "",
 }
-TWO_DEATHS = ("poison", "question")
-"""The scenes in which one crash is not enough."""
 
 
 def measure(folder: Path) -> Data:
