@@ -46,7 +46,7 @@ def _ways(folder: Path, place: str) -> dict[str, Any]:
     dead.start(kill_at=place)
     found = {}
     for way, name in WAYS.items():
-        stage = dead.copy(folder / name, _module(name))
+        stage = dead.copy(folder / way, _module(name))
         end = stage.resume().said
         replies = [ticket for ticket, _ in stage.world()["replies"]]
         found[way] = {
