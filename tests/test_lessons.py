@@ -199,10 +199,10 @@ def test_a_demonstration_shows_what_it_showed(path: Path) -> None:
 
 
 def test_an_exhibit_that_has_stopped_failing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sabotage: with the correct harness in the place of a naive one, lesson 3 says which way no longer goes wrong."""
+    """Sabotage: with the correct harness in the place of the naive ones, lesson 3 says which way no longer goes wrong."""
     lesson = exhibit(FOLDERS[2] / "demo.py").measure.__globals__
-    monkeypatch.setitem(lesson["WAYS"], "run it again", "correct")
-    with pytest.raises(Stale, match="way: run it again"):
+    monkeypatch.setitem(lesson, "_module", lambda _name: lesson["CORRECT"])
+    with pytest.raises(Stale, match="way: drop the call"):
         lesson["_ways"](tmp_path, lesson["AFTER_REPLY"])
 
 
