@@ -199,7 +199,7 @@ def test_a_demonstration_shows_what_it_showed(path: Path) -> None:
 
 
 def test_an_exhibit_that_has_stopped_failing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sabotage: with the correct harness in the place of the naive ones, lesson 3 says which way no longer goes wrong."""
+    """Sabotage: with the correct harness in the place of the naive ones, lesson 3 says which way goes well."""
     lesson = exhibit(FOLDERS[2] / "demo.py").measure.__globals__
     monkeypatch.setitem(lesson, "_module", lambda _name: lesson["CORRECT"])
     with pytest.raises(Stale, match="way: drop the call"):
