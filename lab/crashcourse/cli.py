@@ -77,7 +77,18 @@ def build_parser() -> argparse.ArgumentParser:
         if name == "check":
             command.add_argument("--file", type=Path, help="judge this file instead of the one in work/")
             command.add_argument("--jobs", type=int, default=1, help="how many recoveries run at a time")
+    _add_grade(commands)
     return parser
+
+
+def _add_grade(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from crashcourse.grading import command as grading  # noqa: PLC0415 - it is loaded for its grammar alone
+
+    text = "judge a folder of submissions, with private twins"
+    command = commands.add_parser("grade", help=text, description=text)
+    command.add_argument("--json", action="store_true", help="the data as JSON")
+    grading.options(command)
+    command.set_defaults(run=grading.run)
 
 
 def _list(options: argparse.Namespace) -> int:
