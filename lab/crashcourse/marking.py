@@ -24,7 +24,7 @@ from crashlab.errors import UsageError
 from crashlab.recover import guest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from crashcourse.catalog import Exercise
     from crashcourse.result import Row, Visibility
@@ -48,6 +48,8 @@ def mark(  # noqa: PLR0913 - all but two by keyword
 ) -> Result:
     """The result of one submission, on the wanted ``cases`` or on all.
 
+    The private twin is run on those cases only that the public seed has not lost: no points are left in the others.
+
     Raises UsageError where the file cannot be read or is no submission.
     """
     data = read(file)
@@ -57,6 +59,9 @@ def mark(  # noqa: PLR0913 - all but two by keyword
     rows: list[Row] = []
     with _alone(exercise, data) if copied else contextlib.nullcontext(file.absolute()) as place:
         for visibility, seed in seeds:
+            asked = _not_lost(rows, cases)
+            if asked == frozenset():
+                continue
             bench = Bench(
                 exercise=exercise,
                 file=place,
@@ -64,11 +69,17 @@ def mark(  # noqa: PLR0913 - all but two by keyword
                 out=out,
                 budget=budget,
                 jobs=jobs,
-                cases=cases,
+                cases=asked,
                 progress=progress,
             )
-            rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=cases)
+            rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=asked)
     return _result(exercise, data, rows, private_seed)
+
+
+def _not_lost(rows: Sequence[Row], cases: frozenset[str] | None) -> frozenset[str] | None:
+    """The wanted cases that are consistent in every row so far; all that are wanted where that is all of them."""
+    kept = {row.id for row in rows} - {row.id for row in rows if row.verdict != "consistent"}
+    return cases if len(kept) == len({row.id for row in rows}) else frozenset(kept)
 
 
 @contextlib.contextmanager

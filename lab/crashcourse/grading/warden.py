@@ -12,6 +12,7 @@ input ends, and it ends everything in the same way.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from crashcourse import catalog
 from crashcourse.grading import housing
+from crashcourse.judging import QUICK
 from crashcourse.marking import mark, unjudged
 from crashcourse.result import JUDGE_FAILED
 from crashlab.errors import UsageError
@@ -155,7 +157,9 @@ def _judge(exercise: Exercise, data: bytes, request: dict[str, Any], base: housi
 def _marked(exercise: Exercise, file: Path, request: dict[str, Any], base: housing.Base) -> Result:
     cases = None if request["cases"] is None else frozenset(request["cases"])
     try:
-        return mark(exercise, file, private_seed=request["seed"], out=base.folder / "runs", cases=cases)
+        # However busy the machine is, states are not left out: the limit of the whole is the warden's.
+        budget = dataclasses.replace(QUICK, time_s=request["limit_s"])
+        return mark(exercise, file, private_seed=request["seed"], out=base.folder / "runs", cases=cases, budget=budget)
     except UsageError as error:
         return unjudged(exercise, file.read_bytes(), request["seed"], message=f"not judged: {error}")
     except MemoryError:
