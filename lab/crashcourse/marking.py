@@ -70,6 +70,7 @@ def mark(  # noqa: PLR0913 - all but two by keyword
                 budget=budget,
                 jobs=jobs,
                 cases=asked,
+                doubts=visibility == "private",
                 progress=progress,
             )
             rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=asked)

@@ -15,8 +15,8 @@ def seen():
         for name in ("environ", "mem", "maps"):
             try:
                 with open(f"/proc/{pid}/{name}", "rb") as file:
-                    file.read(1)
-                    found.append(f"{pid}/{name}")
+                    if file.read(1):  # what a thread of the kernel has is empty
+                        found.append(f"{pid}/{name}")
             except (OSError, ValueError):
                 continue
     here = os.path.dirname(os.path.abspath(__file__))

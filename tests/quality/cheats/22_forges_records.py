@@ -21,8 +21,20 @@ def pipes():
 def save(dir, state):
     _save(dir, state)
     for line in (
-        {"op": {"op": "fsync", "n": 4, "time_ns": 0, "thread": 0, "at": "", "path": "dir/checkpoint.json", "inode": 4,
-                "data_only": False, "full": False, "failed": False}},
+        {
+            "op": {
+                "op": "fsync",
+                "n": 4,
+                "time_ns": 0,
+                "thread": 0,
+                "at": "",
+                "path": "dir/checkpoint.json",
+                "inode": 4,
+                "data_only": False,
+                "full": False,
+                "failed": False,
+            }
+        },
         {"result": {"end": state}},
     ):
         for descriptor in pipes():
