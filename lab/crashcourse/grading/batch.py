@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from crashcourse.grading import secret
@@ -26,7 +25,7 @@ from crashcourse.result import JUDGE_FAILED
 from crashlab.recover.wire import BOOTSTRAP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from crashcourse.grading.roster import Submission
     from crashcourse.grading.shelf import Shelf
@@ -84,10 +83,11 @@ def grade(plan: Plan, submissions: Sequence[Submission], told: Callable[[Graded]
             told(graded[submission.owner])
         else:
             waiting.setdefault((submission.exercise.slug, submission.sha256, submission.problem), []).append(submission)
-    for group, both in _judged(plan, list(waiting.values())):
-        for submission in group:
-            graded[submission.owner] = _kept(plan.shelf, submission, both, alone=len(group) == 1)
-            told(graded[submission.owner])
+    with contextlib.closing(_judged(plan, list(waiting.values()))) as results:
+        for group, both in results:
+            for submission in group:
+                graded[submission.owner] = _kept(plan.shelf, submission, both, alone=len(group) == 1)
+                told(graded[submission.owner])
     return [graded[submission.owner] for submission in submissions]
 
 
@@ -99,20 +99,20 @@ def _kept(shelf: Shelf, submission: Submission, both: Both, *, alone: bool) -> G
     return Graded(submission=submission, whole=whole, public=public)
 
 
-def _judged(plan: Plan, groups: Sequence[Sequence[Submission]]) -> Iterator[tuple[Sequence[Submission], Both]]:
+def _judged(
+    plan: Plan, groups: Sequence[Sequence[Submission]]
+) -> Generator[tuple[Sequence[Submission], Both], None, None]:
     """Each group with the results of its one file, as they come."""
     running: dict[int, _Warden] = {}
     rest = iter(groups)
     poll = select.poll()
-    temporary = Path(tempfile.mkdtemp(prefix="crashcourse-grade-"))
-    temporary.chmod(0o711)  # a guest finds its own folder in it, whose name it is told
     try:
         while True:
             while len(running) < plan.jobs and (group := next(rest, None)) is not None:
                 if group[0].problem:
                     yield group, _missing(plan, group[0])
                     continue
-                warden = _Warden(plan, group, temporary)
+                warden = _Warden(plan, group)
                 running[warden.reading] = warden
                 poll.register(warden.reading, select.POLLIN)
             if not running:
@@ -129,7 +129,6 @@ def _judged(plan: Plan, groups: Sequence[Sequence[Submission]]) -> Iterator[tupl
             warden.give_up()
         for warden in running.values():
             warden.leave()
-        shutil.rmtree(temporary)  # what a warden that was killed has left is in it
 
 
 def _ready(poll: select.poll, running: Mapping[int, _Warden]) -> list[int]:
@@ -155,17 +154,17 @@ class _Warden:
 
     plan: Plan
     group: Sequence[Submission]
-    temporary: Path
     parts: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         submission = self.group[0]
+        self.folder = os.path.join(tempfile.gettempdir(), f"crashcourse-{os.urandom(8).hex()}")
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(sys.path), "crashcourse.grading.warden"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={name: os.environ[name] for name in _KEPT if name in os.environ} | {"TMPDIR": str(self.temporary)},
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
             start_new_session=True,  # what a terminal sends reaches the command, which ends its wardens in order
         )
         self.deadline = time.monotonic() + self.plan.limit_s + ENDING_S
@@ -175,6 +174,7 @@ class _Warden:
             "seed": self.plan.seed(submission),
             "isolation": self.plan.isolation,
             "hidden": list(self.plan.hidden),
+            "folder": self.folder,
             "limit_s": self.plan.limit_s,
             "cases": self.plan.cases,
         }
@@ -232,6 +232,7 @@ class _Warden:
         except subprocess.TimeoutExpired:
             self.process.kill()
             _, said = self.process.communicate()
+        shutil.rmtree(self.folder, ignore_errors=True)  # it is there only where the warden was killed
         return said[-_READ_BYTES:].decode(errors="replace").strip()
 
 

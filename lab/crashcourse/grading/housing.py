@@ -43,9 +43,9 @@ class Base:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def base(kind: str, hidden: Iterable[str] = ()) -> Base:
-    """A new base folder, for an isolation as :func:`find` names it. Raises OSError."""
-    folder = Path(tempfile.mkdtemp(prefix="crashcourse-"))
+def base(folder: Path, kind: str, hidden: Iterable[str] = ()) -> Base:
+    """Make the base folder, for an isolation as :func:`find` names it. Raises OSError."""
+    folder.mkdir()
     folder.chmod(0o711)
     (folder / "runs").mkdir(0o700)
     (folder / "tmp").mkdir(0o700)
@@ -95,7 +95,7 @@ def find() -> tuple[str, str]:
 
 def _try(kind: str) -> str:
     """Why a guest of that kind cannot work here; nothing where it can."""
-    tried = base(kind)
+    tried = base(Path(tempfile.gettempdir(), f"crashcourse-{os.urandom(8).hex()}"), kind)
     assert tried.guest is not None
     try:
         form = json.dumps(tried.guest.form())

@@ -11,7 +11,6 @@ input ends, and it ends everything in the same way.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -22,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from crashcourse import catalog
@@ -33,8 +33,6 @@ from crashlab.errors import UsageError
 from crashlab.recover import guest, sweep
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from crashcourse.catalog import Exercise
     from crashcourse.result import Result
 
@@ -53,17 +51,14 @@ def main() -> None:
     sweep.become_subreaper()
     request = json.loads(sys.stdin.buffer.readline())
     os.chdir("/")  # nothing of the folder from which the command was called is found by a later import
-    base = housing.base(request["isolation"], request["hidden"])
+    base = housing.base(Path(request["folder"]), request["isolation"], request["hidden"])
     try:
         with guest.housed(base.guest):
             answer = _judged(request, base)
     finally:
         sweep.end_all()
         base.remove()
-    if not answer:
-        with contextlib.suppress(OSError):  # of the wardens whose command has died, the last one finds it empty
-            base.folder.parent.rmdir()
-    else:
+    if answer:
         sys.stdout.write(answer)
         sys.stdout.flush()
 
