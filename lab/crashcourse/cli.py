@@ -1,4 +1,4 @@
-"""The command ``crashcourse``: list, start, check, hint, watch, grade, doctor. Data goes to stdout, progress and errors to stderr."""
+"""The command ``crashcourse``. Data goes to stdout, progress and errors to stderr."""
 
 from __future__ import annotations
 

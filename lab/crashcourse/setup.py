@@ -69,9 +69,10 @@ def _fork(findings: Sequence[doctor.Finding]) -> str:
 
 def _strace() -> str:
     """Its version; the course runs without it."""
-    if shutil.which("strace") is None:
+    path = shutil.which("strace")
+    if path is None:
         return "strace no"
-    said = subprocess.run(["strace", "-V"], capture_output=True, text=True, check=False).stdout
+    said = subprocess.run([path, "-V"], capture_output=True, text=True, check=False).stdout
     words = said.partition("\n")[0].split()
     return f"strace {words[-1]}" if words else "strace yes"
 
@@ -87,8 +88,8 @@ def lines(found: Setup) -> Iterator[str]:
         return
     yield f"READY  {', '.join(found.parts)}"
     if found.not_started:
-        yield (
-            f"note   {', '.join(found.not_started)} NOT STARTED: failures there are expected "
-            "(a fault here prints SETUP BROKEN)"
-        )
+        alone = len(found.not_started) == 1
+        which = f"{found.not_started[0]} is" if alone else f"{len(found.not_started)} exercises are"
+        theirs = "its" if alone else "their"
+        yield f"note   {which} NOT STARTED: {theirs} failures are expected (a fault here prints SETUP BROKEN)"
     yield from (f"note   {each}" for each in found.notes)
