@@ -49,7 +49,6 @@ def mark(  # noqa: PLR0913 - all but two by keyword
     """The result of one submission, on the wanted ``cases`` or on all.
 
     The private twin is run on those cases only that the public seed has not lost: no points are left in the others.
-
     Raises UsageError where the file cannot be read or is no submission.
     """
     data = read(file)
