@@ -36,7 +36,7 @@ def main() -> None:
     subject = travel.unpack(form["subject"])
     assert not isinstance(subject, Commands), "a submission is a file of Python"
     acks = workload.describe(subject)["stop_after_acks"]
-    os.write(form["saying"], root.encode())
+    os.write(form["saying"], f"{root}\n".encode())
     os.close(form["saying"])
     if not os.read(0, 1):
         return

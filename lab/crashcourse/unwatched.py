@@ -1,11 +1,13 @@
-"""Does a submission do the same when nobody records it? Two runs are watched from outside by inotify, and compared.
+"""Whether a submission does the same when nobody records it: two runs are watched from outside, and compared.
 
 A submission may find out that it is recorded, and then work well. All states of a check follow from what it did then.
 So it runs once more in a process that the lab neither patches nor traces; the kernel tells from outside which files
 were made, written, renamed and removed. Where that is something else than beside the recorder, no case is a pass.
 
-Seen are the files right in the three places of the lab (``dir``, ``home``, ``tmp``), not those of directories below,
-and no fsync: inotify does not tell of it. Names that only one run has (random ones) count as the same. Linux only.
+With strace, the barriers are counted in the same two ways, since inotify does not tell of them.
+
+Seen are the files right in the three places of the lab (``dir``, ``home``, ``tmp``), not those of directories below.
+Names that only one run has (random ones) count as the same. Linux only.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import ctypes
 import dataclasses
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,6 +25,7 @@ import tempfile
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from crashcourse import outside_view
 from crashlab.errors import LabError
 from crashlab.recover import guest, place, travel
 from crashlab.recover.wire import BOOTSTRAP
@@ -43,11 +47,12 @@ Change = tuple[str, str, str]
 
 
 def demanded(report: Report, subject: AnySubject) -> Report:
-    """The report, unmeasured where the subject does something else when it is not recorded."""
-    told = difference(subject) if sys.platform == "linux" else ""
-    if not told:
+    """The report, unmeasured where the subject does something else when it is not recorded, or by another recorder."""
+    if sys.platform != "linux" or report.settings.recorder == "strace":
         return report
-    text = f"a run that nobody records changes other files than a recorded one: {told}"
+    text = difference(subject) or barriers_missing(subject) or outside_view.difference(subject)
+    if not text:
+        return report
     reason = UnmeasuredReason(code="runs-differ", detail=text, next="Do the same whoever watches.")
     return dataclasses.replace(report, unmeasured=(*report.unmeasured, reason))
 
@@ -57,7 +62,20 @@ def difference(subject: AnySubject) -> str:
     form = travel.pack(subject)
     recorded, plain = (_changes(form, recorded=each) for each in (True, False))
     told = _told(recorded, plain)
-    return told if told and not _told(plain, _changes(form, recorded=False)) else ""
+    if not told or _told(plain, _changes(form, recorded=False)):
+        return ""
+    return f"a run that nobody records changes other files than a recorded one: {told}"
+
+
+def barriers_missing(subject: AnySubject) -> str:
+    """Whether fewer or more barriers reach the kernel where the recorder is not loaded. Nothing without strace."""
+    if shutil.which("strace") is None:
+        return ""
+    form = travel.pack(subject)
+    recorded, plain = (_barriers(form, recorded=each) for each in (True, False))
+    if recorded == plain or plain != _barriers(form, recorded=False):
+        return ""
+    return f"with the recorder {recorded} barriers reach the kernel, and {plain} without it"
 
 
 def _told(one: Sequence[Change], other: Sequence[Change]) -> str:
@@ -72,6 +90,45 @@ def _told(one: Sequence[Change], other: Sequence[Change]) -> str:
 
 def _changes(form: dict[str, Any], *, recorded: bool) -> list[Change]:
     """Run it once and see what changes. Raises LabError where the run cannot be started."""
+    with (
+        _started(form, recorded=recorded) as (process, root),
+        _watching(f"/proc/{process.pid}/root{root}") as (queue, places),
+    ):
+        _let_go(process)
+        return _collapsed(list(_read(queue, places)))
+
+
+def _barriers(form: dict[str, Any], *, recorded: bool) -> int:
+    """Run it once under strace; how many barriers the process asked the kernel for."""
+    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+        seen = os.path.join(folder, "calls")
+        strace = (
+            "strace",
+            "-f",
+            "-qq",
+            "-e",
+            "trace=fsync,fdatasync,sync,syncfs,msync",
+            "-e",
+            "signal=none",
+            "-o",
+            seen,
+        )
+        with _started(form, recorded=recorded, below=strace) as (process, _):
+            _let_go(process)
+        with open(seen, encoding="ascii", errors="replace") as file:
+            return sum("sync" in line and "resumed" not in line for line in file)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(b"g", timeout=LIMIT_S)
+
+
+@contextlib.contextmanager
+def _started(
+    form: dict[str, Any], *, recorded: bool, below: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The process, ready to run and waiting for the word, and the root of its places; it is ended afterwards."""
     somebody = guest.current()
     with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
         reader, writer = os.pipe()
@@ -82,9 +139,9 @@ def _changes(form: dict[str, Any], *, recorded: bool) -> list[Change]:
             "recorded": recorded,
             "saying": writer,
         }
-        command = ["-I", "-c", BOOTSTRAP, json.dumps(sys.path), "crashcourse.plain", json.dumps(asked)]
+        command = [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(sys.path), "crashcourse.plain", json.dumps(asked)]
         process = subprocess.Popen(
-            [sys.executable, *command],
+            [*below, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -94,17 +151,14 @@ def _changes(form: dict[str, Any], *, recorded: bool) -> list[Change]:
         os.close(writer)
         try:
             with open(reader, "rb") as said:
-                root = said.read().decode()
+                root = said.readline().decode().rstrip("\n")  # not to the end: strace holds the other one open
             if not root:
                 text = "the run that nobody records could not be started"
                 raise LabError(text)
-            with _watching(f"/proc/{process.pid}/root{root}") as (queue, places):
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.communicate(b"g", timeout=LIMIT_S)
-                return _collapsed(list(_read(queue, places)))
+            yield process, root
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
 
 
 @contextlib.contextmanager

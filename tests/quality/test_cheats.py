@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -38,13 +39,15 @@ class Cheat:
     cases: tuple[str, ...]
     verdicts: tuple[str, ...] = ("violation",)
     told: str = ""
+    name: str = ""
     limit_s: float = 120.0
+    with_strace: bool = False
     guest_only: bool = False
     unshared_only: bool = False
 
     @property
     def file(self) -> Path:
-        (found,) = FOLDER.glob(f"{self.number:02}_*.py")
+        (found,) = FOLDER.glob(f"{self.number:02}_{self.name}*.py")
         return found
 
 
@@ -54,7 +57,8 @@ CHEATS = [
     Cheat(2, ("kill",), told="lost"),
     Cheat(3, ("kill",), told="lost"),
     Cheat(4, ("kill",), told="lost"),
-    Cheat(5, ("kill",), told="lost"),
+    Cheat(5, ("kill",), told="lost", name="patches"),
+    Cheat(5, ("power",), ("unmeasured",), told="strace sees another run", name="makes_up", with_strace=True),
     Cheat(6, ("kill",), told="lost"),
     Cheat(7, ("end",), told="nothing of the grader's can be read"),
     Cheat(8, ("kill",), told="lost"),
@@ -64,7 +68,8 @@ CHEATS = [
     Cheat(12, ("kill",), told="left-process"),
     Cheat(13, ("damage",), told="evidence-destroyed"),
     Cheat(14, ("kill",), told="silent-reset"),
-    Cheat(15, ("kill",), ("unmeasured",), told="nobody records"),
+    Cheat(15, ("kill",), ("unmeasured",), told="nobody records", name="sees"),
+    Cheat(15, ("power",), ("unmeasured",), told="barriers reach the kernel", name="syncs", with_strace=True),
     Cheat(16, ("kill",), EITHER, unshared_only=True),
     Cheat(17, ("end",), told="File too large"),
     Cheat(18, ("kill",), EITHER, unshared_only=True),
@@ -139,6 +144,8 @@ def test_a_cheat_gets_nothing(cheat: Cheat, tmp_path: Path) -> None:
         pytest.skip(f"it is stopped by a user of its own: run the tests as root ({WHY_NO_BETTER})")
     if cheat.unshared_only and ISOLATION != "user+namespaces":
         pytest.skip(f"what it writes stays where there is no mount namespace ({WHY_NO_BETTER})")
+    if cheat.with_strace and shutil.which("strace") is None:
+        pytest.skip("only strace sees it: install strace")
     before = left_behind()
     whole = judged(cheat, tmp_path)
     assert not whole["error"], whole["error"]
@@ -170,5 +177,5 @@ def test_the_solution_stays_clean_under_the_same_demands(tmp_path: Path) -> None
 
 def test_every_row_of_the_table_is_planted() -> None:
     """Twenty-two cheats, each with its file, and none besides."""
-    assert [cheat.number for cheat in CHEATS] == list(range(1, 23))
+    assert sorted({cheat.number for cheat in CHEATS}) == list(range(1, 23))
     assert {cheat.file for cheat in CHEATS} == set(FOLDER.glob("*.py"))
