@@ -38,6 +38,7 @@ QUICK = Budget(subset=3, sample=20, violations=2, real_kills=8, anew=0, time_s=6
 class Bench:
     """One submission on the bench: the exercise, the copied file, the seed of the twin, and where runs are kept.
 
+    ``doubts`` asks whether the submission does the same when nobody records it (:mod:`crashcourse.unwatched`).
     ``cases`` are those that are wanted, all of them where it is None: a judge may leave the work for the others.
     """
 
@@ -48,6 +49,7 @@ class Bench:
     budget: Budget = QUICK
     jobs: int = 1
     cases: frozenset[str] | None = None
+    doubts: bool = False
     progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
 
     def wants(self, case: str) -> bool:
@@ -62,7 +64,12 @@ class Bench:
     def explore(self, subject: AnySubject, faults: str, **options: Any) -> Report:
         """The lab's report on ``subject``. Raises UsageError where its uncrashed run already fails."""
         chosen = {"profile": PROFILES, "budget": self.budget, **options}
-        return explore(subject, faults=faults, out=self.out, jobs=self.jobs, progress=self.progress, **chosen)
+        report = explore(subject, faults=faults, out=self.out, jobs=self.jobs, progress=self.progress, **chosen)
+        if self.doubts and "only" not in options and report.verdict == "consistent":
+            from crashcourse.unwatched import demanded  # noqa: PLC0415 - a check at the desk needs none of it
+
+            return demanded(report, subject)
+        return report
 
     def ended(self, subject: AnySubject) -> Any:
         """The end of one run of ``subject`` without a crash, in a place of its own. Raises UsageError if it fails."""
