@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from longrun.checkpoint import correct
-from longrun.errors import ApiError, IncompleteResponse, InvalidInput
+from longrun.errors import ApiError, Damaged, IncompleteResponse, InvalidInput
 from longrun.fake_api import FakeApi
+from longrun.files import remove_temporary, sync_directory
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
-from longrun.ledger import open_ledger
+from longrun.ledger import LEDGER_NAME, open_ledger
 from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK
 from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
 from longrun.resume import trusting
@@ -112,6 +113,7 @@ class Desk:
     _world: World
     _api: FakeApi
     _load: Callable[[Path], Checkpoint | None]
+    _with_ledger: bool = True
     _kept: dict[str, Any] = field(default_factory=dict)
 
     # --- the model -----------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class Desk:
 
     def key(self, name: str, input: Mapping[str, Any]) -> str | None:  # noqa: A002 - the API's own word
         """The name of the act: run, ticket, tool. The same whoever names it again; None for a read."""
-        return act_key(self.run_id, TOOLS[name], dict(input))
+        return act_key(self.run_id, TOOLS[name], {"input": dict(input)})
 
     @property
     def run_id(self) -> str:
@@ -161,6 +163,11 @@ class Desk:
         if "run_id" not in self._kept:
             self._kept["run_id"] = f"run-{os.urandom(8).hex()}"
         return str(self._kept["run_id"])
+
+    @property
+    def refusals(self) -> list[str]:
+        """What the server said where it answered 400."""
+        return self._api.refusals
 
     # --- telling -------------------------------------------------------------------------------
 
@@ -187,16 +194,24 @@ class Desk:
         checkpoint = self._checkpoint(state)
         correct.save(self.dir, checkpoint)
         self._kept["seq"] = checkpoint.seq
-        if checkpoint.seq == 1:
+        if checkpoint.seq == 1 and self._with_ledger and not (self.dir / LEDGER_NAME).exists():
             open_ledger(self.dir, None).close()  # the reference's, for whoever resumes
         self.save_point(_place_of(checkpoint))
         self.ack({"seq": checkpoint.seq})
 
     def load(self) -> State | None:
-        """The latest saved state, None where nothing was ever saved. Raises Damaged."""
+        """The latest saved state, None where nothing was ever saved.
+
+        Raises Damaged, with the file and what is wrong about it, and then has changed nothing: also where a ledger lies
+        there without a checkpoint. What a killed process has left half written is removed.
+        """
         saved = self._load(self.dir)
+        if saved is None and (self.dir / LEDGER_NAME).exists():
+            raise Damaged(self.dir / LEDGER_NAME, "a ledger without a checkpoint: the checkpoint is lost")
+        remove_temporary(self.dir)
         if saved is None:
             return None
+        sync_directory(self.dir)  # the name that was read may be in the page cache only
         self._kept = {"run_id": saved.run_id, "seq": saved.seq}
         state: State = _plain(saved.to_json())
         return state
@@ -310,11 +325,13 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
     knobs: Mapping[int, Knobs] | None = None,
     body_bytes: int = SHORT_BODY_BYTES,
     strict: bool = False,
+    with_ledger: bool = True,
 ) -> Desk:
     """The desk at ``place``, a lab or a part of one, with the inbox of ``seed``.
 
     Each request is an effect of one name and key: the lab's record of them is the server's tally. ``strict``: its
-    ``load`` refuses what no correct writer has saved; without it, ``load`` believes whatever is whole.
+    ``load`` refuses what no correct writer has saved; without it, ``load`` believes whatever is whole. Without
+    ``with_ledger`` the ledger is the learner's business.
     """
     api = FakeApi(persona, seed, knobs=knobs or {}, asked=lambda: _tally(place))
     return Desk(
@@ -325,6 +342,7 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
         _world=World(place, make_inbox(seed, body_bytes=body_bytes)),
         _api=api,
         _load=correct.load if strict else trusting.load,
+        _with_ledger=with_ledger,
     )
 
 

@@ -96,7 +96,8 @@ def never_whole(report: Report) -> str:
 
 
 def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, str] | None = None) -> Iterator[Outcome]:
-    """One outcome per case of a report. ``cases`` maps faults to case ids, ``kinds`` kinds of violations to them.
+    """One outcome per case of a report. ``cases`` maps faults to case ids, ``kinds`` kinds of violations to them,
+    each alone or under one fault: ``duplicate-effect@kill``.
 
     A case of a kind counts the states of all faults; a case of a fault those of that fault.
     """
@@ -104,7 +105,7 @@ def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, st
     case_of = {_base(fault): case for fault, case in cases.items()}
     found: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        case = by_kind.get(finding.kind) or case_of[finding.fault]
+        case = by_kind.get(f"{finding.kind}@{finding.fault}") or by_kind.get(finding.kind) or case_of[finding.fault]
         found.setdefault(case, []).append(finding)
     unsure = "; ".join(f"{reason.code}: {reason.detail}" for reason in report.unmeasured)
     for case in dict.fromkeys([*cases.values(), *by_kind.values()]):
