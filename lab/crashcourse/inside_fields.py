@@ -16,11 +16,12 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from longrun import files
+from longrun.caps import TURN_LIMIT, Caps
 from longrun.checkpoint import correct
 from longrun.errors import ApiError, LongrunError
 from longrun.fake_api import FakeApi, usage_of
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
-from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK, TURN_LIMIT, Agent
+from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK, Agent
 from longrun.messages import canonical, tool_result, tool_uses, user
 from longrun.protocol import CHECKPOINT_NAME, NO_USAGE, VERSION, Checkpoint, OpenCall
 from longrun.resume import trusting
@@ -199,12 +200,12 @@ class Variant:
         acts, paid = whole(seed)
         limit = paid[self.cap - 1] if self.capped == "tokens_used" else None
         refused = stuck = False
+        turns = Caps(turns=self.cap if self.capped == "turns" else TURN_LIMIT)
         harness = replace(
-            trusting.HARNESS, load=partial(lenient, missing=self.missing), convert=lambda _directory: None
+            trusting.HARNESS, load=partial(lenient, missing=self.missing), convert=lambda _directory: None, cap=turns
         )
-        turns = self.cap if self.capped == "turns" else TURN_LIMIT
         model = _Spending(_api(seed, world), limit)
-        agent = model.agent = Agent(directory, harness, model, _world(seed, world), turn_limit=turns)
+        agent = model.agent = Agent(directory, harness, model, _world(seed, world))
         try:
             agent.resume()
         except ApiError:

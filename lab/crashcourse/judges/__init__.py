@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashcourse.judges import loss_inventory, missing_fields, rerun_price, resume_loop, save_points, saves
+from crashcourse.judges import lines, loss_inventory, missing_fields, rerun_price, resume_loop, save_points, saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
+    "lines": lines.judge,
     "loss_inventory": loss_inventory.judge,
     "missing_fields": missing_fields.judge,
     "rerun_price": rerun_price.judge,
