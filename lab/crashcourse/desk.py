@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import hashlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -206,7 +207,12 @@ class Desk:
         if checkpoint.seq == 1 and self._with_ledger and not (self.dir / LEDGER_NAME).exists():
             open_ledger(self.dir, None).close()  # the reference's, for whoever resumes
         self.save_point(_place_of(checkpoint))
-        self.ack({"seq": checkpoint.seq})
+        if self._with_ledger:
+            self.ack({"seq": checkpoint.seq})
+        else:
+            known = digests(self.dir)
+            seen = checkpoint.ledger_seen
+            self.ack({"seq": checkpoint.seq, "ledger": seen, "digest": known[seen] if seen < len(known) else ""})
 
     def load(self) -> State | None:
         """The latest saved state, None where nothing was ever saved.
@@ -316,6 +322,18 @@ def _plain(value: Any) -> Any:
         raise ValueError(text) from error
 
 
+def digests(directory: Path) -> list[str]:
+    """Digests of the ledger's first 0, 1, 2 ... whole lines, whatever stands in them."""
+    path = directory / LEDGER_NAME
+    whole = path.read_bytes().split(b"\n")[:-1] if path.is_file() else []
+    digest = hashlib.sha256()
+    found = [digest.hexdigest()[:16]]
+    for line in whole:
+        digest.update(line + b"\n")
+        found.append(digest.hexdigest()[:16])
+    return found
+
+
 def _place_of(saved: Checkpoint) -> str:
     """The name of a save point, by what is saved: ``R``, or ``turn5.A`` with open calls, ``turn5.B`` without."""
     turn = sum(message.get("role") == "assistant" for message in saved.messages)
@@ -335,8 +353,11 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
     body_bytes: int = SHORT_BODY_BYTES,
     strict: bool = False,
     with_ledger: bool = True,
+    task: str = TASK,
+    inbox: Sequence[Ticket] | None = None,
+    tools: Mapping[str, Tool] = TOOLS,
 ) -> Desk:
-    """The desk at ``place``, a lab or a part of one, with the inbox of ``seed``.
+    """The desk at ``place``, a lab or a part of one, with the inbox of ``seed``, or another ``inbox`` and ``task``.
 
     Each request is an effect of one name and key: the lab's record of them is the server's tally. ``strict``: its
     ``load`` refuses what no correct writer has saved; without it, ``load`` believes whatever is whole. Without
@@ -345,13 +366,14 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
     api = FakeApi(persona, seed, knobs=knobs or {}, asked=lambda: _tally(place))
     return Desk(
         dir=place.dir,
-        task=TASK,
-        tools={name: {"nature": tool.nature, "look_up": tool.find is not None} for name, tool in TOOLS.items()},
+        task=task,
+        tools={name: {"nature": tool.nature, "look_up": tool.find is not None} for name, tool in tools.items()},
         _place=place,
-        _world=World(place, make_inbox(seed, body_bytes=body_bytes)),
+        _world=World(place, make_inbox(seed, body_bytes=body_bytes) if inbox is None else inbox),
         _api=api,
         _load=correct.load if strict else trusting.load,
         _with_ledger=with_ledger,
+        _tools=tools,
     )
 
 

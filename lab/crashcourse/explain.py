@@ -51,8 +51,8 @@ def answers(file: Path, tables: Sequence[str]) -> dict[str, Any]:
         raise UsageError(text)
     try:
         form = parsed(file, option="--file")
-    except RecursionError as error:
-        text = f"{file.name} is nested too deeply to be read; an answer is a table of texts and numbers"
+    except (RecursionError, ValueError) as error:  # what tomllib raises beside its own: a number of 5,000 digits
+        text = f"{file.name} cannot be read ({error}); an answer is a table of short texts and numbers"
         raise UsageError(text) from error
     known_keys("", form, tables)
     return form

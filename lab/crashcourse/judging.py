@@ -129,6 +129,22 @@ def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, st
         )
 
 
+def merged(found: Iterable[Outcome]) -> list[Outcome]:
+    """Outcomes of several reports, one a case: their states added up, the first finding and message kept."""
+    by_case: dict[str, Outcome] = {}
+    for each in found:
+        before = by_case.setdefault(each.case, each)
+        if before is not each:
+            by_case[each.case] = dataclasses.replace(
+                before,
+                verdicts=dict(Counter(before.verdicts) + Counter(each.verdicts)),
+                finding=before.finding or each.finding,
+                message=before.message or each.message,
+                ms=before.ms + each.ms,
+            )
+    return list(by_case.values())
+
+
 def _base(fault: str) -> str:
     """The name of a fault that may be asked for in parts: ``error`` of ``error:EIO``."""
     return fault.partition(":")[0]

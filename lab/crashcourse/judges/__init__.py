@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crashcourse.judges import lines, loss_inventory, missing_fields, rerun_price, resume_loop, save_points, saves
+from crashcourse.judges import (
+    effects_ledger,
+    lines,
+    loss_inventory,
+    missing_fields,
+    rerun_price,
+    resume_loop,
+    save_points,
+    saves,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,11 +24,13 @@ if TYPE_CHECKING:
 
 Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
+    "effects_ledger": effects_ledger.judge,
     "lines": lines.judge,
     "loss_inventory": loss_inventory.judge,
     "missing_fields": missing_fields.judge,
     "rerun_price": rerun_price.judge,
     "resume_loop": resume_loop.judge,
-    "saves": saves.judge,
     "save_points": save_points.judge,
+    "saves": saves.judge,
+    "whole": whole.judge,
 }
