@@ -1,4 +1,4 @@
-"""Exercise 6.2 in the child: a whole harness of the submission's own, ``start(desk)`` and ``resume(desk)``, in five scenes.
+"""Exercise 6.2 in the child: a whole harness of the submission's own, ``start`` and ``resume``, in five scenes.
 
 What it keeps, and how, is its own business: it is judged by what it does to the world and to the server, by what it
 promised, and by the conversation with which it comes to its end, started again from its own files.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from longrun.tools import POISON, TOOLS
 from longrun.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from crashcourse.desk import Desk
@@ -38,8 +37,11 @@ PLAIN, FRESH, WAITING, CAPPED, POISONED = "plain", "fresh", "waiting", "capped",
 COUNTERS = ("turns", "tokens_used", "requests_started")
 TURN_LIMIT, FEW_TURNS = 50, 3
 _PAGER = "page_oncall"
-_POISONED_TURN = 2
+_POISONED_TURN = 3
+"""The last one: by then all is done, and what is left to lose is the end."""
 _MOST_DEATHS = 2 * ATTEMPT_LIMIT
+_FAR_BEYOND = 4
+"""After so many times its cap a process is stopped: a model that never ends would keep it for ever."""
 _SLACK = 2
 """So many requests more than were sent may be counted beside one a process: counted in a save that was not promised."""
 
@@ -58,9 +60,14 @@ class WholeDesk:
     _process: str = field(default_factory=lambda: os.urandom(6).hex())
     _asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     _acks: int = 0
+    _requests: int = 0
 
     def ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        """One request to the model."""
+        """One request to the model. Raises RuntimeError where one process asks far more often than its cap allows."""
+        self._requests += 1
+        if self._requests > _FAR_BEYOND * self.turn_limit:
+            text = f"{self._requests} requests in one process, where a run may have {self.turn_limit} turns"
+            raise RuntimeError(text)
         return self._desk.ask(messages)
 
     def do(self, name: str, input: Mapping[str, Any], key: str) -> str:  # noqa: A002 - the API's own word
@@ -224,8 +231,14 @@ class Whole:
         for kept, text in (
             (counters["turns"] == answers, f"turns is {counters['turns']}, messages has {answers} answers"),
             (counters["tokens_used"] >= end["paid"], f"tokens_used is {counters['tokens_used']}, paid {end['paid']}"),
-            (counters["requests_started"] >= requests, f"the server counts {requests} requests, more than were started"),
-            (counters["requests_started"] <= most, f"{counters['requests_started']} requests are counted, of {requests}"),
+            (
+                counters["requests_started"] >= requests,
+                f"the server counts {requests} requests, more than were started",
+            ),
+            (
+                counters["requests_started"] <= most,
+                f"{counters['requests_started']} requests are counted, of {requests}",
+            ),
         ):
             _demand(kept, text, kind="guard-bypassed")
 

@@ -47,16 +47,8 @@ def go_on(desk):
     remove_temporary(desk.dir)
     if state is None:
         state = beginning(desk)
-    elif state["status"] in ("done", "stopped"):
+    elif not opened(desk, state, ledger):
         return state
-    elif state["status"] == "waiting":
-        if not answered(desk, state, ledger):
-            return state
-    elif state["pending_tool_use"]:
-        for call in state["pending_tool_use"]:
-            call["attempts"] += is_read(desk, call)  # an act is marked right before it is done
-    else:
-        state["requests_started"] += 1  # the one that was counted may have been sent
     save(desk, state, ledger)  # R
     if not ledger.there:
         ledger.create()
@@ -64,10 +56,24 @@ def go_on(desk):
         if state["pending_tool_use"]:
             answer_all(desk, state, ledger)
         elif state["turns"] >= desk.turn_limit:  # the run's own turns: a crash does not bring them back
-            over(desk, state, ledger, "stopped", "turn_limit", "")
+            over(desk, state, ledger, {"reason": "turn_limit", "text": ""})
         else:
             ask(desk, state, ledger)
     return state
+
+
+def opened(desk, state, ledger):
+    """Whether there is anything to go on with; what an opening changes is changed, and not saved yet."""
+    if state["status"] == "waiting":
+        return answered(desk, state, ledger)
+    if state["status"] != "running":
+        return False
+    if state["pending_tool_use"]:
+        for call in state["pending_tool_use"]:
+            call["attempts"] += is_read(desk, call)  # an act is marked right before it is done
+    else:
+        state["requests_started"] += 1  # the one that was counted may have been sent
+    return True
 
 
 def beginning(desk):
@@ -108,7 +114,7 @@ def ask(desk, state, ledger):
         save(desk, state, ledger)  # A
     else:
         text = "".join(block["text"] for block in response["content"])
-        over(desk, state, ledger, "done", response["stop_reason"], text)
+        over(desk, state, ledger, {"reason": response["stop_reason"], "text": text})
 
 
 def pending(desk, call):
@@ -117,12 +123,13 @@ def pending(desk, call):
     return {**named, "started": False, "attempts": int(is_read(desk, call))}
 
 
-def over(desk, state, ledger, status, reason, text):
+def over(desk, state, ledger, end):
     """The run has come to its end, or a person must decide something first."""
-    if status == "done" and ledger.unknown():
+    capped = end["reason"] == "turn_limit"
+    if ledger.unknown() and not capped:
         state["status"] = "waiting"
     else:
-        state.update(status=status, end={"reason": reason, "text": text})
+        state.update(status="stopped" if capped else "done", end=end)
     save(desk, state, ledger)  # E
     tell(desk, ledger)
 
@@ -175,9 +182,9 @@ def answer(desk, state, ledger, call):
     if desk.tools[call["name"]]["nature"] == "idempotent":
         if call["attempts"] >= MOST_ATTEMPTS:
             return result(call, GAVE_UP, is_error=True)
-    elif outcome == "unknown" or (call["started"] and outcome is None):
+    elif outcome == "unknown" or call["started"]:
         if not desk.tools[call["name"]]["look_up"]:
-            return result(call, BLOCKED if known else unknown(ledger, key, call), is_error=True)
+            return result(call, BLOCKED if outcome == "unknown" else unknown(ledger, key, call), is_error=True)
         found = desk.look_up(call["name"], call["input"])
         if found is not None:
             ledger.append(key, call, "done", found)

@@ -16,6 +16,7 @@ from crashcourse.inside import Later
 from crashcourse.inside_loop import RAN_AGAIN, Scene
 from crashcourse.inside_whole import CAPPED, FRESH, PLAIN, POISONED, WAITING, Whole, view
 from crashcourse.judging import failed, guarded, merged, outcomes
+from crashcourse.result import Outcome
 from crashlab import Subject
 from crashlab.errors import UsageError
 from crashlab.lab import Lab
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from crashcourse.judging import Bench
-    from crashcourse.result import Outcome
 
 FAULTS = {
     "kill": "kill",
@@ -59,9 +59,10 @@ def judge(bench: Bench) -> list[Outcome]:
         right = scene.right(Lab(Path(folder), lambda *_, **__: None))
     plain = Whole(start, go_on, scene, right)
     try:
-        return merged([*_families(bench, plain), *_scenes(bench, plain)])
+        families = _families(bench, plain)
     except UsageError as error:
         return failed(bench.exercise, bench.exercise.cases[0].id, str(error))
+    return merged([*families, *_scenes(bench, plain)])
 
 
 def _families(bench: Bench, plain: Whole) -> list[Outcome]:
@@ -84,8 +85,12 @@ def _scenes(bench: Bench, plain: Whole) -> Iterator[Outcome]:
         if bench.wants(case):
             scene = dataclasses.replace(plain, kind=kind)
             only = "kill@0" if kind == POISONED else None
-            report = bench.explore(_subject(bench, scene), "kill", only=only)
-            yield from outcomes(report, {"kill": case})
+            try:
+                report = bench.explore(_subject(bench, scene), "kill", only=only)
+            except UsageError as error:
+                yield Outcome(case=case, family="end", verdicts={"violation": 1}, message=str(error))
+            else:
+                yield from outcomes(report, {"kill": case})
 
 
 def _subject(bench: Bench, whole: Whole) -> Subject:
