@@ -55,6 +55,10 @@ class Script:
     plan: Plan = LONG
     words: str = "We are sorry."
 
+    def answer(self, turn: int, _messages: list[Any]) -> dict[str, Any]:
+        """What it says at a turn."""
+        return {"turn": turn, "calls": self.calls(turn)}
+
     def calls(self, turn: int) -> list[dict[str, str]]:
         """The acts that it names at a turn."""
         chance = random.Random(self.seed)  # noqa: S311 - the same twin for the same seed
@@ -164,9 +168,10 @@ class Work:
     def _ask(self, line: Line, state: State) -> None:
         self.lab.effect(REQUEST, key="requests")
         turn, last = state["turns"] + 1, self.script.plan.last
-        calls = self.script.calls(turn)
+        answer = self.script.answer(turn, state["messages"])
+        calls = answer["calls"]
         state["tokens_used"] += cost(state["messages"])
-        state.update(turns=turn, messages=[*state["messages"], {"turn": turn, "calls": calls}], pending=calls)
+        state.update(turns=turn, messages=[*state["messages"], answer], pending=calls)
         if turn == last:
             state["status"] = "done"
         if not calls and turn != last:

@@ -13,6 +13,7 @@ from crashcourse.judges import (
     resume_loop,
     save_points,
     saves,
+    scenes,
     whole,
 )
 
@@ -32,5 +33,6 @@ JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
     "resume_loop": resume_loop.judge,
     "save_points": save_points.judge,
     "saves": saves.judge,
+    "scenes": scenes.judge,
     "whole": whole.judge,
 }
