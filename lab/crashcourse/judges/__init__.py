@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashcourse.judges import (
+    audit,
     effects_ledger,
     lines,
     loss_inventory,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
+    "audit": audit.judge,
     "effects_ledger": effects_ledger.judge,
     "lines": lines.judge,
     "loss_inventory": loss_inventory.judge,
