@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from longrun.checkpoint import correct
-from longrun.errors import ApiError, Damaged, IncompleteResponse, InvalidInput
+from longrun.errors import ApiError, Damaged, IncompleteResponse, InvalidInput, OutcomeUnknown
 from longrun.fake_api import FakeApi
 from longrun.files import remove_temporary, sync_directory
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
@@ -25,7 +25,7 @@ from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK
 from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
 from longrun.resume import trusting
 from longrun.subjects import REQUEST
-from longrun.tools import DEFINITIONS, TOOLS, act_key
+from longrun.tools import TOOLS, act_key
 from longrun.world import World
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from longrun.inbox import Ticket
     from longrun.knobs import Knobs
     from longrun.messages import Message
+    from longrun.model import Model
     from longrun.personas import Persona
+    from longrun.tools import Tool
     from longrun.world import Effect
 
 State = dict[str, Any]
@@ -115,6 +117,8 @@ class Desk:
     _api: FakeApi
     _load: Callable[[Path], Checkpoint | None]
     _with_ledger: bool = True
+    _model: Model | None = None
+    _tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     _kept: dict[str, Any] = field(default_factory=dict)
 
     # --- the model -----------------------------------------------------------------------------
@@ -124,9 +128,10 @@ class Desk:
 
         Raises ConnectionError where the line broke, and ValueError with the server's words where it answers 400.
         """
-        request = {"model": MODEL_NAME, "max_tokens": MAX_TOKENS, "tools": DEFINITIONS, "messages": _plain(messages)}
+        definitions = [tool.definition() for tool in self._tools.values()]
+        request = {"model": MODEL_NAME, "max_tokens": MAX_TOKENS, "tools": definitions, "messages": _plain(messages)}
         try:
-            return copy.deepcopy(self._api.reply(request))
+            return copy.deepcopy((self._model or self._api).reply(request))
         except IncompleteResponse as error:
             raise ConnectionError(str(error)) from error
         except ApiError as error:
@@ -137,9 +142,10 @@ class Desk:
     def do(self, name: str, input: Mapping[str, Any], key: str = "") -> str:  # noqa: A002 - the API's own word
         """Use a tool, and get the text of its result. ``key`` is the act's, for tools that take one.
 
-        Raises ValueError for a tool that is not there, or an input that does not fit.
+        Raises ValueError for a tool that is not there, or an input that does not fit, and TimeoutError where no answer
+        came, so that it may have been done.
         """
-        tool = TOOLS.get(name)
+        tool = self._tools.get(name)
         if tool is None:
             text = f"there is no tool {name!r}"
             raise ValueError(text)
@@ -147,16 +153,19 @@ class Desk:
             tool.check(self._world, dict(input))
         except InvalidInput as error:
             raise ValueError(str(error)) from error
-        return tool.run(self._world, dict(input), key or self.key(name, input) or "")
+        try:
+            return tool.run(self._world, dict(input), key or self.key(name, input) or "")
+        except OutcomeUnknown as error:
+            raise TimeoutError(str(error)) from error
 
     def look_up(self, name: str, input: Mapping[str, Any]) -> str | None:  # noqa: A002 - the API's own word
         """The text of the result of an act that was done, or None: it was not, or nobody can tell (see ``tools``)."""
-        find = TOOLS[name].find
+        find = self._tools[name].find
         return None if find is None else find(self._world, dict(input))
 
     def key(self, name: str, input: Mapping[str, Any]) -> str | None:  # noqa: A002 - the API's own word
         """The name of the act: run, ticket, tool. The same whoever names it again; None for a read."""
-        return act_key(self.run_id, TOOLS[name], {"input": dict(input)})
+        return act_key(self.run_id, self._tools[name], {"input": dict(input)})
 
     @property
     def run_id(self) -> str:
@@ -346,6 +355,7 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
     with_ledger: bool = True,
     task: str = TASK,
     inbox: Sequence[Ticket] | None = None,
+    tools: Mapping[str, Tool] = TOOLS,
 ) -> Desk:
     """The desk at ``place``, a lab or a part of one, with the inbox of ``seed``, or another ``inbox`` and ``task``.
 
@@ -357,12 +367,13 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
     return Desk(
         dir=place.dir,
         task=task,
-        tools={name: {"nature": tool.nature, "look_up": tool.find is not None} for name, tool in TOOLS.items()},
+        tools={name: {"nature": tool.nature, "look_up": tool.find is not None} for name, tool in tools.items()},
         _place=place,
         _world=World(place, make_inbox(seed, body_bytes=body_bytes) if inbox is None else inbox),
         _api=api,
         _load=correct.load if strict else trusting.load,
         _with_ledger=with_ledger,
+        _tools=tools,
     )
 
 

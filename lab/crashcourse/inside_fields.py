@@ -200,11 +200,9 @@ class Variant:
         acts, paid = whole(seed)
         limit = paid[self.cap - 1] if self.capped == "tokens_used" else None
         refused = stuck = False
+        turns = Caps(turns=self.cap if self.capped == "turns" else TURN_LIMIT)
         harness = replace(
-            trusting.HARNESS,
-            load=partial(lenient, missing=self.missing),
-            convert=lambda _directory: None,
-            cap=Caps(turns=self.cap if self.capped == "turns" else TURN_LIMIT),
+            trusting.HARNESS, load=partial(lenient, missing=self.missing), convert=lambda _directory: None, cap=turns
         )
         model = _Spending(_api(seed, world), limit)
         agent = model.agent = Agent(directory, harness, model, _world(seed, world))

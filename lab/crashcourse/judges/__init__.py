@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crashcourse.judges import (
+    audit,
     effects_ledger,
+    lines,
     loss_inventory,
     missing_fields,
     rerun_price,
     resume_loop,
     save_points,
     saves,
+    scenes,
     twice,
     ways_back,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -24,13 +28,17 @@ if TYPE_CHECKING:
 
 Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
+    "audit": audit.judge,
     "effects_ledger": effects_ledger.judge,
+    "lines": lines.judge,
     "loss_inventory": loss_inventory.judge,
     "missing_fields": missing_fields.judge,
     "rerun_price": rerun_price.judge,
     "resume_loop": resume_loop.judge,
-    "saves": saves.judge,
     "save_points": save_points.judge,
+    "saves": saves.judge,
+    "scenes": scenes.judge,
     "twice": twice.judge,
     "ways_back": ways_back.judge,
+    "whole": whole.judge,
 }
