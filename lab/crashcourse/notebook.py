@@ -7,12 +7,14 @@ naive function and the correct one do not share.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import html
 import inspect
 import re
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +28,7 @@ Told = TypeVar("Told")
 
 _MADE_UP = re.compile(r"\.[0-9a-f]{16}\.tmp\b")
 _PRE = f"background:{PANEL};color:{INK};border:1px solid {RULE};border-radius:6px;padding:8px;line-height:1.4"
+_LINE = "display:block;min-height:1.4em;font-family:monospace"
 _GROUND = {"-": f"background:{TINTS[BAD]}", "+": f"background:{TINTS[GOOD]}"}
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
@@ -64,7 +67,7 @@ class Difference:
 
     def _repr_html_(self) -> str:
         lines = (
-            f'<span style="display:block;min-height:1.4em;{_GROUND.get(line[:1], "")}">{html.escape(line)}</span>'
+            f'<span style="{_LINE};{_GROUND.get(line[:1], "")}">{html.escape(line)}</span>'
             for line in self.lines
         )
         return f'<pre style="{_PRE}">{"".join(lines)}</pre>'
@@ -76,9 +79,17 @@ class Difference:
 def difference(naive: Callable[..., Any] | ModuleType, correct: Callable[..., Any] | ModuleType) -> Difference:
     """From the naive function, or module, to the correct one: ``-`` stands only there, ``+`` only here.
 
-    >>> def naive(): return 1
-    >>> def correct(): return 2
-    >>> print(difference(naive, correct))                                   # doctest: +SKIP
+    The docstrings are left out: what they say of the fault is the reader's to find.
     """
-    old, new = (inspect.getsource(each).splitlines() for each in (naive, correct))
+    old, new = (_code(inspect.getsource(each)) for each in (naive, correct))
     return Difference(tuple(line.rstrip() for line in list(difflib.unified_diff(old, new, n=9, lineterm=""))[3:]))
+
+
+def _code(source: str) -> list[str]:
+    """The lines of a function or module without its docstrings."""
+    lines: list[str | None] = [*textwrap.dedent(source).splitlines()]
+    for node in ast.walk(ast.parse("\n".join(map(str, lines)))):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            text = node.body[0]
+            lines[text.lineno - 1 : text.end_lineno] = [None] * (1 + (text.end_lineno or 0) - text.lineno)
+    return [line for line in lines if line is not None]
