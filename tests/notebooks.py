@@ -128,8 +128,8 @@ def complaints(notebook: Any, *, name: str) -> Iterator[str]:
     first, last = cells[0].source, cells[-1].source
     if not re.search(r"\d+ minutes", first) or "no API key needed" not in first:
         yield "the first cell does not say how many minutes it takes and that no API key is needed"
-    if "## 9" not in last or "<details>" not in last or "crashcourse start" not in last:
-        yield "the last cell has no self-check with answers, or no command that begins an exercise"
+    if "## 9" not in last or "<details>" not in last or not re.search("crashcourse (start|list)", last):
+        yield "the last cell has no self-check with answers, or no command that leads to an exercise"
     if not re.search(rf"lessons/{name[:2]}-[\w-]+/README\.md", first):
         yield "the first cell does not lead to its lesson"
     for step in CODE_STEPS[1:]:
