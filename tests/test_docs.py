@@ -233,7 +233,7 @@ def test_the_benchmarks_run() -> None:
 
 EXAMPLES = sorted(
     path.relative_to(ROOT / "lab").with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
-    for package in ("crashlab", "longrun")
+    for package in ("crashlab", "crashcourse", "longrun")
     for path in (ROOT / "lab" / package).rglob("*.py")
     if re.search(r"^ *>>> (?!.*doctest: \+SKIP)", path.read_text(), re.MULTILINE)
 )

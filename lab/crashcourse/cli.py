@@ -102,12 +102,15 @@ def _list(options: argparse.Namespace) -> int:
 
 def _start(options: argparse.Namespace) -> int:
     exercise = catalog.find(options.exercise)
-    file = Work().start(exercise)
+    work = Work()
+    file = work.start(exercise)
     todos = file.read_text(encoding="utf-8").count(f"# {catalog.MARK}")
     if options.json:
         print(json.dumps({"schema": "crashcourse.start/1", "file": str(file), "todos": todos}))
         return CONSISTENT
-    print(f"created  {file}   {todos} {catalog.MARK}\nnext     crashcourse check {exercise.slug}")
+    print(f"created  {file}   {todos} {catalog.MARK}")
+    print(f"task     {work.task(exercise)}")
+    print(f"next     crashcourse check {exercise.slug}")
     return CONSISTENT
 
 

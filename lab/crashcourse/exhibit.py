@@ -56,12 +56,13 @@ def together(work: Callable[[Task], Found], tasks: Iterable[Task]) -> list[Found
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One lesson's demonstration; ``home`` is its folder."""
+    """One lesson's demonstration; ``home`` is its folder, ``kept_in`` the file there that keeps what was measured."""
 
     home: Path
     measure: Callable[[Path], Data]
     tell: Callable[[Data], Iterable[str]]
     pictures: Callable[[Data], Mapping[str, Picture]]
+    kept_in: str = MEASURED_NAME
 
     def measured(self) -> Data:
         """Measure now, in a folder that is gone afterwards; as it would be read back from JSON."""
@@ -71,12 +72,12 @@ class Exhibit:
 
     def kept(self) -> Data:
         """What was measured when the lesson was written."""
-        data: Data = json.loads((self.home / MEASURED_NAME).read_text())
+        data: Data = json.loads((self.home / self.kept_in).read_text())
         return data
 
     def write(self, data: Data) -> None:
         """Keep the data, and draw the pictures from it."""
-        (self.home / MEASURED_NAME).write_text(json.dumps(data, indent=1) + "\n")
+        (self.home / self.kept_in).write_text(json.dumps(data, indent=1) + "\n")
         folder = self.home / PICTURES_NAME
         folder.mkdir(exist_ok=True)
         for name, picture in self.pictures(data).items():

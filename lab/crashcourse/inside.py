@@ -89,6 +89,21 @@ class Function:
         return f"{MODULE}.{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """One function of the submission, which is loaded when it is called, and not before.
+
+    For a function that only the recorded run calls: the processes that recover never load the submission.
+    """
+
+    path: str
+    name: str
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What it returns. Raises AttributeError where the submission has no such function."""
+        return getattr(submitted(self.path), self.name)(*arguments)
+
+
 def function(path: str, name: str) -> Function:
     """A function of a submission that is loaded now. Raises what loading raises, AttributeError where it is missing."""
     getattr(submitted(path), name)

@@ -17,6 +17,7 @@ from crashlab import Budget, explore
 from crashlab.errors import UsageError
 from crashlab.recover import travel
 from crashlab.recover.host import Host
+from crashlab.subject import PROGRAMS
 from crashlab.values import shown as shown_value
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crashcourse.catalog import Exercise
+    from crashlab.observation import RawRecording
     from crashlab.report.model import Finding, Report
     from crashlab.subject import AnySubject
 
@@ -64,11 +66,17 @@ class Bench:
 
     def ended(self, subject: AnySubject) -> Any:
         """The end of one run of ``subject`` without a crash, in a place of its own. Raises UsageError if it fails."""
+        recording = self.recorded(subject)
+        assert recording.value is not None
+        return recording.value["end"]
+
+    def recorded(self, subject: AnySubject) -> RawRecording:
+        """One run of ``subject`` without a crash, as the lab saw it. Raises UsageError if it fails."""
         with Host(travel.pack(subject)) as host:
             recording = host.record(timeout_s=float(host.description["timeout_s"]))
         if recording.how != "returned" or recording.value is None:
             raise UsageError(recording.error or recording.how)
-        return recording.value["end"]
+        return recording
 
 
 def failed(exercise: Exercise, first: str, message: str) -> list[Outcome]:
@@ -114,7 +122,7 @@ def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, st
             case=case,
             family=next((fault for fault, name in case_of.items() if name == case), "all"),
             verdicts={name: number for name, number in verdicts.items() if number},
-            finding=shown(found[case][0]) if case in found else None,
+            finding=shown(found[case][0], program=report.subject.kind in PROGRAMS) if case in found else None,
             message=unsure if unsure and not broken else "",
             ms=round(1000 * sum(count.seconds for count in counted)),
         )
@@ -125,10 +133,12 @@ def _base(fault: str) -> str:
     return fault.partition(":")[0]
 
 
-def shown(finding: Finding) -> Shown:
-    """A finding in the words of a message."""
+def shown(finding: Finding, *, program: bool = False) -> Shown:
+    """A finding in the words of a message. Of a ``program`` the end is long, and what is wrong about it is short."""
     observed = finding.observed
     found = observed.error or (shown_value(observed.value) if observed.how == "returned" else observed.how)
+    if program and observed.how == "returned":
+        found = finding.summary
     return Shown(
         kind=finding.kind,
         state=finding.id,

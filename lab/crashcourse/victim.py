@@ -7,7 +7,8 @@ SIGKILL, at a place that has a name:
 * ``turn5.request+``: the server has answered, and nobody has kept the answer yet
 * ``turn5.A+``, ``turn5.tool1.S+``, ``turn5.tool1.ledger+``: just after that save or record was durable
 * ``turn5.tool1.effect-``, ``turn5.tool1.effect+``: just before and just after that act on the world
-* ``turn5.request.draft1+``: after that request, the first new file that was written is about to get its name
+* ``turn5.request.draft1+``, ``turn5.request.named1+``: after that request, just before and just after the first new
+  file got its name
 
 The folder holds the agent's directory ``agent``, the world's own record ``world.jsonl``, the server's tally
 ``requests.log`` and the places that were reached, ``places.log``. Just before it dies the agent says in
@@ -28,10 +29,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longrun.caps import Caps
-from longrun.rewind import timelines
-from longrun.rewind.subjects import Ways
-from longrun.rewind.timelines import Goal
-
 from longrun.errors import LongrunError
 from longrun.fake_api import FakeApi
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
@@ -39,6 +36,9 @@ from longrun.knobs import Knobs
 from longrun.ledger import Ledger
 from longrun.loop import Agent
 from longrun.messages import tool_uses
+from longrun.rewind import timelines
+from longrun.rewind.subjects import Ways
+from longrun.rewind.timelines import Goal
 from longrun.tools import POISON, TOOLS
 from longrun.world import FileOutside, World
 
@@ -77,6 +77,10 @@ class Places:
         self.drafts += 1
         self._at(f"{self.last}.draft{self.drafts}+")
 
+    def named(self) -> None:
+        """It has its name, and nothing more was done."""
+        self._at(f"{self.last}.named{self.drafts}+")
+
     def reached(self, place: str) -> None:
         """Go past this place, if that is granted."""
         self.last, self.drafts = place[:-1], 0
@@ -95,13 +99,14 @@ class Places:
 
 
 def _watch_names(places: Places) -> None:
-    """Have ``places`` told before any file gets a name by link or rename."""
+    """Have ``places`` told before and after any file gets a name by link or rename."""
     for name in ("link", "rename"):
         real = getattr(os, name)
 
         def told(*given: Any, real: Callable[..., None] = real) -> None:
             places.drafted()
             real(*given)
+            places.named()
 
         setattr(os, name, told)
 
@@ -174,6 +179,11 @@ class Outside(FileOutside):
         return receipt
 
 
+def _capped(cap: Any, caps: Caps) -> Any:
+    """These caps; a design with its own way to hold them keeps that way, which may be its fault."""
+    return replace(cap, caps=caps) if hasattr(cap, "caps") else caps
+
+
 def ways_of(module: str) -> Ways:
     """What stands in a module: a harness that keeps points and how it goes back, or a harness alone."""
     found = importlib.import_module(module)
@@ -197,9 +207,7 @@ def build(folder: Path, given: argparse.Namespace) -> Agent:
 
     harness = ways_of(given.module).harness
     if given.turns:
-        caps = Caps(turns=given.turns)
-        # A design with its own way to hold the caps keeps it: that way may be its fault.
-        harness = replace(harness, cap=replace(harness.cap, caps=caps) if hasattr(harness.cap, "caps") else caps)
+        harness = replace(harness, cap=_capped(harness.cap, Caps(turns=given.turns)))
     tools = {**TOOLS, POISON.name: POISON} if given.poison else TOOLS
     places.agent = agent = Agent(directory, harness, server, world, told, tools=tools)
     return agent

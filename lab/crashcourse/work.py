@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crashcourse.result import Result
 
 FOLDER = Path("work")
+TASK_NAME = "TASK.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,19 @@ class Work:
         """Where the learner writes."""
         return self.folder / exercise.slug / exercise.file
 
+    def task(self, exercise: Exercise) -> Path:
+        """Where the learner reads what is to be done."""
+        return self.folder / exercise.slug / TASK_NAME
+
     def standing(self, exercise: Exercise) -> Standing:
         """How far the learner is."""
         return progress.load(self.folder).get(exercise.slug, progress.Standing())
 
     def start(self, exercise: Exercise) -> Path:
-        """Copy the starter. Raises UsageError where the learner's file is there: nothing is ever overwritten."""
+        """Copy the starter, and write the task beside it.
+
+        Raises UsageError where the learner's file is there: nothing is ever overwritten.
+        """
         file = self.file(exercise)
         if file.exists():
             text = f"{file} is there already; go on with it, or move it away to begin anew"
@@ -45,6 +53,8 @@ class Work:
         for source in sorted((exercise.folder / "starter").iterdir()):
             if source.is_file() and not (file.parent / source.name).exists():
                 shutil.copyfile(source, file.parent / source.name)
+        title = f"# {exercise.number} {exercise.title}\n\n"
+        self.task(exercise).write_text(title + exercise.task.strip() + "\n", encoding="utf-8")
         self._keep(exercise, known)
         return file
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from longrun.protocol import Checkpoint
 
 TURN_LIMIT = 50
-FIRST_LOST_TOKENS = 1_000
-"""What an answer is taken to have cost that was lost before any was saved. Assumed."""
+FIRST_LOST_TOKENS = 100
+"""What an answer is taken to have cost that was lost before any was saved: little, since it may never have been asked
+for. Assumed. A process that died between the save and the request leaves the same files."""
 
 
 def spent_tokens(state: Checkpoint) -> int:

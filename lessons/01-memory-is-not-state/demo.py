@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect
 from crashcourse.pictures import Mark, Picture, Rung, ladder, timeline
+from crashcourse.stage import Stage
 from longrun.memory import naive_memory_only, naive_notes
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def _program(code: str, path: Path) -> dict[str, Any]:
 
 def _agent(name: str, folder: Path) -> dict[str, Any]:
     """Killed, looked at, run again, looked at."""
-    desk = Desk(folder, f"longrun.memory.naive_{name}")
-    death = desk.start(kill_at=KILL_AT)
+    stage = Stage(folder, f"longrun.memory.naive_{name}")
+    death = stage.start(kill_at=KILL_AT)
     loaded = MODULES[name].load(folder / "agent")
-    known = desk.memory()
+    known = stage.memory()
     found: dict[str, Any] = {
         "exit": death.exit,
-        "files": sorted(desk.files()),
+        "files": sorted(stage.files()),
         "knew": known,
         "can load": {
             "messages": len(loaded.messages) if loaded else 0,
@@ -71,12 +71,12 @@ def _agent(name: str, folder: Path) -> dict[str, Any]:
             "tokens": loaded.tokens_used if loaded else 0,
             "open calls": [call.name for call in loaded.pending_tool_use] if loaded else [],
         },
-        "requests": [desk.requests()],
-        "world": [_counts(desk)],
+        "requests": [stage.requests()],
+        "world": [_counts(stage)],
     }
-    found["end"] = desk.resume().said
-    found["requests"].append(desk.requests())
-    found["world"].append(_counts(desk))
+    found["end"] = stage.resume().said
+    found["requests"].append(stage.requests())
+    found["world"].append(_counts(stage))
     expect(found["world"][1]["replies to T-101"], 2, f"replies after a rerun of {name}")
     expect(found["world"][1]["cases for T-101"], 1 + (name == "memory_only"), f"cases after a rerun of {name}")
     forgotten = found["requests"][1] - found["end"]["requests"]
@@ -84,8 +84,8 @@ def _agent(name: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _counts(desk: Desk) -> dict[str, int]:
-    world = desk.world()
+def _counts(stage: Stage) -> dict[str, int]:
+    world = stage.world()
     replies = Counter(ticket for ticket, _ in world["replies"])
     return {
         "labels": len(world["labels"]),
@@ -98,17 +98,17 @@ def _counts(desk: Desk) -> dict[str, int]:
 
 def _places(folder: Path) -> list[str]:
     """What an uncrashed run comes by: its requests, its acts, its notes."""
-    desk = Desk(folder, "longrun.memory.naive_notes")
-    desk.start()
-    return [place[:-1] for place in desk.places() if place.endswith("+")]
+    stage = Stage(folder, "longrun.memory.naive_notes")
+    stage.start()
+    return [place[:-1] for place in stage.places() if place.endswith("+")]
 
 
 def _rung(place: str, folder: Path) -> dict[str, Any]:
     """What process, disk and world know at one place, since it is killed there."""
-    desk = Desk(folder, "longrun.memory.naive_notes")
-    desk.start(kill_at=place)
-    lines = desk.read("NOTES.md").splitlines()[1:] if desk.files() else []
-    return {"place": place, "knew": desk.memory(), "noted": len(lines), "world": _counts(desk)}
+    stage = Stage(folder, "longrun.memory.naive_notes")
+    stage.start(kill_at=place)
+    lines = stage.read("NOTES.md").splitlines()[1:] if stage.files() else []
+    return {"place": place, "knew": stage.memory(), "noted": len(lines), "world": _counts(stage)}
 
 
 # --- telling -----------------------------------------------------------------------------------------

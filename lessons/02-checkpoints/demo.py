@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect
 from crashcourse.pictures import Cell, Mark, Picture, Rung, ladder, matrix, timeline
 from crashcourse.pictures.matrix import cells_of
 from crashcourse.savers import Load, saver, split
+from crashcourse.stage import Stage
 from crashcourse.steps import joined, seen, steps_of
 from crashlab import Budget, explore
 from longrun.checkpoint import naive_cut_stream
@@ -108,15 +108,15 @@ def _late(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, place in (("naive_b_only", AFTER_REPLY), ("naive_late_first_save", "turn1.request+")):
         for module in (name, "correct"):
-            desk = Desk(folder / f"{name}-{module}", f"{HOME}.{module}")
-            desk.start(kill_at=place)
-            end = desk.resume().said
-            replies = [ticket for ticket, _ in desk.world()["replies"]]
+            stage = Stage(folder / f"{name}-{module}", f"{HOME}.{module}")
+            stage.start(kill_at=place)
+            end = stage.resume().said
+            replies = [ticket for ticket, _ in stage.world()["replies"]]
             found[f"{name} {module}"] = {
                 "place": place,
                 "replies to T-101": replies.count("T-101"),
                 "requests counted": end["requests"],
-                "requests answered": desk.requests(),
+                "requests answered": stage.requests(),
             }
     expect(found["naive_b_only naive_b_only"]["replies to T-101"], 2, "replies of b_only")
     expect(found["naive_b_only correct"]["replies to T-101"], 1, "replies of the correct one")
@@ -124,10 +124,10 @@ def _late(folder: Path) -> dict[str, Any]:
     expect(late["requests answered"] - late["requests counted"], 1, "requests that nobody counted")
     right = found["naive_late_first_save correct"]
     expect(right["requests answered"] - right["requests counted"], 0, "requests that the correct one missed")
-    desk = Desk(folder / "whole", f"{HOME}.correct")
-    desk.start()
+    stage = Stage(folder / "whole", f"{HOME}.correct")
+    stage.start()
     found["saves"] = [
-        place[:-1] for place in desk.places() if place[:-1].rpartition(".")[2] in ("R", "A", "S", "B", "E")
+        place[:-1] for place in stage.places() if place[:-1].rpartition(".")[2] in ("R", "A", "S", "B", "E")
     ]
     return found
 

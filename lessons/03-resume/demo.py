@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect
 from crashcourse.pictures import Picture, Rung, ladder, tree
+from crashcourse.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,17 +41,17 @@ def measure(folder: Path) -> Data:
 
 def _ways(folder: Path, place: str) -> dict[str, Any]:
     """One run, killed at ``place``; three copies of it, each resumed by another harness."""
-    dead = Desk(folder / "dead", CORRECT)
+    dead = Stage(folder / "dead", CORRECT)
     dead.start(kill_at=place)
     found = {}
     for way, name in WAYS.items():
-        desk = dead.copy(folder / name, _module(name))
-        end = desk.resume().said
-        replies = [ticket for ticket, _ in desk.world()["replies"]]
+        stage = dead.copy(folder / name, _module(name))
+        end = stage.resume().said
+        replies = [ticket for ticket, _ in stage.world()["replies"]]
         found[way] = {
             "status": end["status"],
             "replies": [replies.count("T-101"), replies.count("T-102")],
-            "requests": desk.requests(),
+            "requests": stage.requests(),
         }
         wrong = place == AFTER_REPLY and name != "correct"
         expect(found[way]["replies"], [1 + wrong, 1], f"replies to T-101 and T-102, way: {way}, killed at {place}")
@@ -60,15 +60,15 @@ def _ways(folder: Path, place: str) -> dict[str, Any]:
 
 def _rung(folder: Path, place: str) -> dict[str, Any]:
     """What the files say of the first reply where the run is killed at ``place``, and what a resume makes of it."""
-    desk = Desk(folder, CORRECT)
-    desk.start(kill_at=place)
-    saved = desk.checkpoint()
+    stage = Stage(folder, CORRECT)
+    stage.start(kill_at=place)
+    saved = stage.checkpoint()
     call = next(iter(saved["pending_tool_use"]), None)
-    told = [each["outcome"] for each in desk.records() if call and each["key"] == call["key"]]
-    sent = len(desk.world()["replies"])
-    desk.resume()
-    replies = [ticket for ticket, _ in desk.world()["replies"]].count("T-101")
-    answer = _answer(desk.checkpoint()["messages"])
+    told = [each["outcome"] for each in stage.records() if call and each["key"] == call["key"]]
+    sent = len(stage.world()["replies"])
+    stage.resume()
+    replies = [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
+    answer = _answer(stage.checkpoint()["messages"])
     expect(replies, 1, f"replies to T-101 after {place}")
     started = "no open call" if call is None else "open, begun" if call["started"] else "open, not begun"
     return {"place": place, "call": started, "ledger": told, "sent": sent, "answer": answer}
@@ -93,9 +93,9 @@ def _refused(folder: Path) -> dict[str, str]:
     """What the server says to the transcripts of three harnesses that were killed with calls open, or had ended."""
     found = {}
     for name in ("naive_save_before_push", "naive_first_call_only", "naive_no_end"):
-        desk = Desk(folder / name, _module(name))
-        desk.start(**({} if name == "naive_no_end" else {"kill_at": AFTER_READS}))
-        said = desk.resume().said
+        stage = Stage(folder / name, _module(name))
+        stage.start(**({} if name == "naive_no_end" else {"kill_at": AFTER_READS}))
+        said = stage.resume().said
         expect(said.get("error"), "ApiError", f"what became of {name}")
         found[name] = _plain(str(said["text"]))
     return found
@@ -110,11 +110,11 @@ def _counted(folder: Path) -> dict[str, Any]:
     """Turns by the checkpoint, after four kills in a row, each just after an answer was saved."""
     found = {}
     for name in ("naive_late_turn", "correct"):
-        desk = Desk(folder / name, _module(name))
-        desk.start(kill_at="turn1.A+")
+        stage = Stage(folder / name, _module(name))
+        stage.start(kill_at="turn1.A+")
         for turn in (2, 3, 4):
-            desk.resume(kill_at=f"turn{turn}.A+")
-        saved = desk.checkpoint()
+            stage.resume(kill_at=f"turn{turn}.A+")
+        saved = stage.checkpoint()
         said = sum(message["role"] == "assistant" for message in saved["messages"])
         found[name] = {"turns": saved["turns"], "answers": said}
     expect(found["correct"], {"turns": 4, "answers": 4}, "turns of the correct one")
@@ -124,17 +124,17 @@ def _counted(folder: Path) -> dict[str, Any]:
 
 def _damaged(folder: Path) -> dict[str, Any]:
     """One byte of the checkpoint is changed; two harnesses open it."""
-    dead = Desk(folder / "dead", CORRECT)
+    dead = Stage(folder / "dead", CORRECT)
     dead.start(kill_at="turn6.A+")
     path = folder / "dead" / "agent" / "checkpoint.json"
     data = path.read_bytes()
     path.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
     found: dict[str, Any] = {"before": dead.files()}
     for name in ("naive_reset_on_error", "correct"):
-        desk = dead.copy(folder / name, _module(name))
-        said = desk.resume().said
-        replies = [ticket for ticket, _ in desk.world()["replies"]].count("T-101")
-        found[name] = {"said": said.get("error", said.get("status")), "files": desk.files(), "replies": replies}
+        stage = dead.copy(folder / name, _module(name))
+        said = stage.resume().said
+        replies = [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
+        found[name] = {"said": said.get("error", said.get("status")), "files": stage.files(), "replies": replies}
     expect((found["correct"]["said"], found["correct"]["files"]), ("Damaged", found["before"]), "the correct one")
     expect((found["naive_reset_on_error"]["said"], found["naive_reset_on_error"]["replies"]), ("done", 2), "the reset")
     return found
@@ -145,17 +145,17 @@ def _twice(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, second in (("naive_two_outcomes", "turn5.tool1.B+"), ("naive_unsaved_reconcile", "turn6.request+")):
         for module in (name, "correct"):
-            desk = Desk(folder / name / module, _module(module))
-            desk.start(kill_at=AFTER_REPLY)
+            stage = Stage(folder / name / module, _module(module))
+            stage.start(kill_at=AFTER_REPLY)
             place = "turn5.tool1.ledger+" if (module, name) == ("correct", "naive_two_outcomes") else second
-            desk.resume(kill_at=place)
-            said = desk.resume().said
+            stage.resume(kill_at=place)
+            said = stage.resume().said
             found[f"{name} {module}"] = {
                 "second": place,
                 "said": str(said.get("error", said.get("status"))),
                 "text": _plain(str(said.get("text", ""))),
                 "counted": said.get("requests", 0),
-                "answered": desk.requests(),
+                "answered": stage.requests(),
             }
     expect(found["naive_two_outcomes naive_two_outcomes"]["said"], "ApiError", "two outcomes")
     late = found["naive_unsaved_reconcile naive_unsaved_reconcile"]

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect, together
 from crashcourse.pictures import Cell, Picture, Rung, bars, ladder, matrix
+from crashcourse.stage import Stage
 from crashlab import Budget, explore
 from longrun.inbox import make_inbox
 from longrun.personas import PERSONAS
@@ -81,10 +81,10 @@ def _designs(folder: Path) -> dict[str, dict[str, list[int]]]:
 
     def replies(task: tuple[str, Persona, str]) -> int:
         name, persona, place = task
-        desk = Desk(folder / " ".join(task), DESIGNS[name], persona)
-        desk.start(kill_at=place)
-        desk.resume()
-        return [ticket for ticket, _ in desk.world()["replies"]].count("T-101")
+        stage = Stage(folder / " ".join(task), DESIGNS[name], persona)
+        stage.start(kill_at=place)
+        stage.resume()
+        return [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
 
     found: dict[str, dict[str, list[int]]] = {name: {persona: [] for persona in PERSONAS} for name in DESIGNS}
     for (name, persona, _), count in zip(tasks, together(replies, tasks), strict=True):
@@ -102,23 +102,28 @@ def _designs(folder: Path) -> dict[str, dict[str, list[int]]]:
 
 def _rung(folder: Path, place: str) -> dict[str, Any]:
     """The files and the world where a run is killed around its page, and how the resumed run ends."""
-    desk = Desk(folder, DESIGNS["correct"], "hasty")
-    desk.start(kill_at=place)
-    found: dict[str, Any] = {"place": place, "files": desk.fingerprint(), "pages": len(desk.world()["pages"])}
-    end = desk.resume().said
-    return {**found, "status": end["status"], "unknown": end["unknown"], "pages at the end": len(desk.world()["pages"])}
+    stage = Stage(folder, DESIGNS["correct"], "hasty")
+    stage.start(kill_at=place)
+    found: dict[str, Any] = {"place": place, "files": stage.fingerprint(), "pages": len(stage.world()["pages"])}
+    end = stage.resume().said
+    return {
+        **found,
+        "status": end["status"],
+        "unknown": end["unknown"],
+        "pages at the end": len(stage.world()["pages"]),
+    }
 
 
 def _unknown(module: str, folder: Path) -> dict[str, int]:
     """Of all named places of turn 5, at how many a kill leaves a question for a person."""
-    whole = Desk(folder / "whole", module, "hasty")
+    whole = Stage(folder / "whole", module, "hasty")
     whole.start()
     places = [place for place in whole.places() if place.startswith("turn5.") and "request" not in place]
 
     def ends_open(place: str) -> bool:
-        desk = Desk(folder / place, module, "hasty")
-        desk.start(kill_at=place)
-        return desk.resume().said["status"] == "waiting"
+        stage = Stage(folder / place, module, "hasty")
+        stage.start(kill_at=place)
+        return stage.resume().said["status"] == "waiting"
 
     return {"places": len(places), "open": sum(together(ends_open, places))}
 
@@ -128,10 +133,10 @@ def _unknown(module: str, folder: Path) -> dict[str, int]:
 
 def _full(folder: Path, name: str) -> dict[str, Any]:
     """The reply is out, and the record of it meets a full disk."""
-    desk = Desk(folder, f"longrun.effects.{name}", "hasty")
-    first = desk.start(full_at=AFTER_REPLY).said
-    second = desk.resume().said
-    replies = [ticket for ticket, _ in desk.world()["replies"]].count("T-101")
+    stage = Stage(folder, f"longrun.effects.{name}", "hasty")
+    first = stage.start(full_at=AFTER_REPLY).said
+    second = stage.resume().said
+    replies = [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
     expect(replies, 1 + (name != "correct"), f"replies of {name} where the disk is full")
     return {
         "first": str(first.get("error", first.get("status"))),
@@ -165,14 +170,14 @@ def _one(subject: str, state: str, runs: Path) -> Report:
 
 def _damaged(folder: Path) -> dict[str, Any]:
     """The ledger loses its content while nothing runs; two harnesses open what is left."""
-    dead = Desk(folder / "dead", DESIGNS["correct"], "hasty")
+    dead = Stage(folder / "dead", DESIGNS["correct"], "hasty")
     dead.start(kill_at="turn6.tool1.S+")
     found: dict[str, Any] = {"before": len(dead.records())}
     (folder / "dead" / "agent" / "effects.jsonl").write_bytes(b"")
     for name in ("naive_blank_on_damage", "correct"):
-        desk = dead.copy(folder / name, f"longrun.effects.{name}")
-        said = desk.resume().said
-        found[name] = {"said": str(said.get("error", said.get("status"))), "records": len(desk.records())}
+        stage = dead.copy(folder / name, f"longrun.effects.{name}")
+        said = stage.resume().said
+        found[name] = {"said": str(said.get("error", said.get("status"))), "records": len(stage.records())}
     expect(found["correct"], {"said": "Damaged", "records": 0}, "the correct one with an empty ledger")
     expect(found["naive_blank_on_damage"]["said"], "done", "the one that takes it for blank")
     return found

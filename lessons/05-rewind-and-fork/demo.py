@@ -8,14 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longrun.rewind import correct, naive_three_digits
-
-from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect, together
 from crashcourse.pictures import Mark, Picture, Point, point_tree, timeline
+from crashcourse.stage import Stage
 from longrun.loop import TASK
 from longrun.messages import user
 from longrun.protocol import Checkpoint
+from longrun.rewind import correct, naive_three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,22 +39,22 @@ def measure(folder: Path) -> Data:
     }
 
 
-def _desk(folder: Path, name: str) -> Desk:
-    return Desk(folder, f"{HOME}.{name}", "hasty")
+def _stage(folder: Path, name: str) -> Stage:
+    return Stage(folder, f"{HOME}.{name}", "hasty")
 
 
 def _woken(folder: Path, name: str) -> dict[str, Any]:
     """Run to the end, go back, go on, die in the first turn of the new line; and where the next process wakes."""
-    desk = _desk(folder, name)
-    desk.start()
-    desk.rewind(BACK_TO, go_on=True, kill_at=KILL_AT)
-    points, asked = _rows(desk.points()), desk.requests()
-    head = desk.head()
+    stage = _stage(folder, name)
+    stage.start()
+    stage.rewind(BACK_TO, go_on=True, kill_at=KILL_AT)
+    points, asked = _rows(stage.points()), stage.requests()
+    head = stage.head()
     assert head is not None
-    end = desk.resume().said
+    end = stage.resume().said
     found = {
         "head": {"seq": head.seq, "line": head.timeline, "turn": head.turns, "status": head.status},
-        "requests": desk.requests() - asked,
+        "requests": stage.requests() - asked,
         "end": {"status": end["status"], "turns": end["turns"]},
         "points": points,
     }
@@ -77,22 +76,22 @@ def _rows(points: Sequence[Checkpoint]) -> list[list[Any]]:
 
 def _through(folder: Path, name: str) -> dict[str, Any]:
     """Run, go back, run, fork, run the fork."""
-    desk = _desk(folder, name)
-    desk.start()
-    before, tokens = [point.seq for point in desk.points()], desk.points()[-1].tokens_used
-    after_rewind = desk.rewind(BACK_TO).said["tokens"]
-    kept = len({point.seq for point in desk.points() if point.timeline == "main"} & set(before))
-    desk.resume()
-    replies = [_replies(desk)]
-    desk.fork(FORK, BACK_TO)
-    desk.resume(line=FORK)
-    replies.append(_replies(desk))
+    stage = _stage(folder, name)
+    stage.start()
+    before, tokens = [point.seq for point in stage.points()], stage.points()[-1].tokens_used
+    after_rewind = stage.rewind(BACK_TO).said["tokens"]
+    kept = len({point.seq for point in stage.points() if point.timeline == "main"} & set(before))
+    stage.resume()
+    replies = [_replies(stage)]
+    stage.fork(FORK, BACK_TO)
+    stage.resume(line=FORK)
+    replies.append(_replies(stage))
     found: dict[str, Any] = {
         "tokens": [tokens, after_rewind],
         "points": [len(before), kept],
         "replies": replies,
-        "lines": [_rows(desk.points()), _rows(desk.points(FORK))] if name == "correct" else [],
-        "forked from": desk.points(FORK)[0].parent if name == "correct" else 0,
+        "lines": [_rows(stage.points()), _rows(stage.points(FORK))] if name == "correct" else [],
+        "forked from": stage.points(FORK)[0].parent if name == "correct" else 0,
     }
     expect(replies[0], 1 + (name == "naive_cuts_ledger"), f"replies of {name} after a rewind")
     expect(replies[1] > replies[0], name == "naive_blank_fork_ledger", f"whether the fork of {name} writes again")
@@ -101,18 +100,18 @@ def _through(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def _replies(desk: Desk) -> int:
-    return [ticket for ticket, _ in desk.world()["replies"]].count("T-101")
+def _replies(stage: Stage) -> int:
+    return [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
 
 
 def _drafts(folder: Path, name: str, place: str) -> dict[str, dict[str, str]]:
     """Killed in the middle of a save: what the next two processes say."""
     found = {}
     for module in (name, "correct"):
-        desk = _desk(folder / module, module)
+        stage = _stage(folder / module, module)
         # The correct one has no second file to write: it is killed in the save that it has.
-        desk.start(kill_at=place if module == name else "turn5.request.draft1+")
-        said = [desk.resume().said for _ in range(2)]
+        stage.start(kill_at=place if module == name else "turn5.request.draft1+")
+        said = [stage.resume().said for _ in range(2)]
         found[module] = {"said": [str(each.get("error", each.get("status"))) for each in said]}
     expect(found["correct"]["said"], ["done", "done"], "the correct one, killed in a save")
     expect("done" in found[name]["said"], False, f"whether {name} recovers")  # noqa: FBT003 - an expected value

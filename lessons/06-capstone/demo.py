@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.desk import Desk
 from crashcourse.exhibit import Exhibit, expect, together
 from crashcourse.pictures import Cell, Mark, Picture, matrix, timeline
+from crashcourse.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def measure(folder: Path) -> Data:
 
     def played(task: tuple[str, str]) -> dict[str, Any]:
         name, scene = task
-        return _PLAYED[scene](Desk(folder / name / scene, f"{HOME}.{name}", "hasty"))
+        return _PLAYED[scene](Stage(folder / name / scene, f"{HOME}.{name}", "hasty"))
 
     found: dict[str, dict[str, Any]] = {name: {} for name in FAULT_OF}
     for (name, scene), seen in zip(tasks, together(played, tasks), strict=True):
@@ -48,12 +48,12 @@ def measure(folder: Path) -> Data:
     return {"scenes": found}
 
 
-def _replies(desk: Desk) -> int:
-    return [ticket for ticket, _ in desk.world()["replies"]].count("T-101")
+def _replies(stage: Stage) -> int:
+    return [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
 
 
-def _seen(desk: Desk, said: str, wrong: str, **more: int) -> dict[str, Any]:
-    return {"said": said, "replies": _replies(desk), "wrong": wrong, **more}
+def _seen(stage: Stage, said: str, wrong: str, **more: int) -> dict[str, Any]:
+    return {"said": said, "replies": _replies(stage), "wrong": wrong, **more}
 
 
 def _said(said: dict[str, Any]) -> str:
@@ -63,54 +63,64 @@ def _said(said: dict[str, Any]) -> str:
 # --- the scenes --------------------------------------------------------------------------------------
 
 
-def _fresh(desk: Desk) -> dict[str, Any]:
+def _fresh(stage: Stage) -> dict[str, Any]:
     """Killed, and started plainly, as on the first day."""
-    desk.start(kill_at="turn6.A+", turns=MANY)
-    said = _said(desk.start(turns=MANY).said)
-    return _seen(desk, said, "duplicate-effect" if _replies(desk) > 1 else "")
+    stage.start(kill_at="turn6.A+", turns=MANY)
+    said = _said(stage.start(turns=MANY).said)
+    return _seen(stage, said, "duplicate-effect" if _replies(stage) > 1 else "")
 
 
-def _poison(desk: Desk) -> dict[str, Any]:
+def _poison(stage: Stage) -> dict[str, Any]:
     """The model names a call that kills its process; started again after each death."""
-    ended = desk.start(poison=True, turns=MANY)
+    ended = stage.start(poison=True, turns=MANY)
     deaths = int(ended.killed)
     while ended.killed and deaths < MOST_DEATHS:
-        ended = desk.resume(poison=True, turns=MANY)
+        ended = stage.resume(poison=True, turns=MANY)
         deaths += ended.killed
     said = "never ended" if ended.killed else _said(ended.said)
-    return _seen(desk, said, "hang" if ended.killed else "", deaths=deaths)
+    return _seen(stage, said, "hang" if ended.killed else "", deaths=deaths)
 
 
-def _race(desk: Desk) -> dict[str, Any]:
-    """A second process resumes while the first one is about to send its reply."""
-    ended = desk.start(second_at="turn5.tool1.effect-", turns=MANY)
-    said = f"first {_said(ended.said)}, second {_said(ended.second)}"
-    return _seen(desk, said, "duplicate-effect" if _replies(desk) > 1 else "")
+def _race(stage: Stage) -> dict[str, Any]:
+    """A second process resumes while the first one stands in the middle of a save; then the first one goes on."""
+    ended = stage.start(second_at="turn1.request.named1+", turns=MANY)
+    third = _said(stage.resume(turns=MANY).said)
+    said = f"first {_said(ended.said)}, second {_said(ended.second)}, a third one {third}"
+    return _seen(stage, said, "" if third == "done" else "stuck")
 
 
-def _end(desk: Desk) -> dict[str, Any]:
+def _end(stage: Stage) -> dict[str, Any]:
     """Killed in the last save, its new file whole and without its name."""
-    desk.start(kill_at="turn7.request.draft1+", turns=MANY)
-    said = _said(desk.resume(turns=MANY).said)
-    return _seen(desk, said, "duplicate-effect" if _replies(desk) > 1 else "")
+    stage.start(kill_at="turn7.request.draft1+", turns=MANY)
+    said = _said(stage.resume(turns=MANY).said)
+    return _seen(stage, said, "" if said == "done" else "stuck")
 
 
-def _question(desk: Desk) -> dict[str, Any]:
+def _question(stage: Stage) -> dict[str, Any]:
     """Killed right after the page, and once more before anyone was asked about it."""
-    desk.start(kill_at="turn5.tool2.effect+", turns=MANY)
-    desk.resume(kill_at="turn6.A+", turns=MANY)
-    said = _said(desk.resume(turns=MANY).said)
-    return _seen(desk, said, "" if said == "waiting" else "missing-effect")
+    stage.start(kill_at="turn5.tool2.effect+", turns=MANY)
+    unknown = [_unknown(stage)]
+    stage.resume(kill_at="turn6.A+", turns=MANY)
+    unknown.append(_unknown(stage))
+    said = _said(stage.resume(turns=MANY).said)
+    seen = _seen(stage, said, "" if said == "waiting" else "missing-effect")
+    return {**seen, "pages": len(stage.world()["pages"]), "unknown": unknown}
 
 
-def _cap(desk: Desk) -> dict[str, Any]:
+def _unknown(stage: Stage) -> list[str]:
+    """The acts whose last record says that nobody knows."""
+    last = {record["key"]: record for record in stage.records()}
+    return [record["tool"] for record in last.values() if record["outcome"] == "unknown"]
+
+
+def _cap(stage: Stage) -> dict[str, Any]:
     """At most five turns; killed in the fourth."""
-    desk.start(kill_at="turn4.A+", turns=5)
-    said = desk.resume(turns=5).said
-    return _seen(desk, _said(said), "guard-bypassed" if said["turns"] > 5 else "", turns=said["turns"])
+    stage.start(kill_at="turn4.A+", turns=5)
+    said = stage.resume(turns=5).said
+    return _seen(stage, _said(said), "guard-bypassed" if said["turns"] > 5 else "", turns=said["turns"])
 
 
-_PLAYED: dict[str, Callable[[Desk], dict[str, Any]]] = {
+_PLAYED: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "fresh": _fresh,
     "poison": _poison,
     "race": _race,
@@ -167,15 +177,17 @@ def _matrix(data: Data) -> Picture:
 
 
 def _timeline(data: Data) -> Picture:
-    wrong, right = (data["scenes"][name]["question"]["said"] for name in ("naive_waiting_lost", "correct"))
+    wrong, seen = (data["scenes"][name]["question"] for name in ("naive_waiting_lost", "correct"))
+    before, after = (", ".join(each) or "nothing" for each in seen["unknown"])
     marks = [
-        Mark(1, "first process", "page_oncall rings; nothing says so yet; killed"),
-        Mark(2, "second process", "records: unknown, a person must say"),
-        Mark(3, "second process", "goes on, writes the report; killed before it has asked"),
-        Mark(4, "third process", "opens the directory"),
+        Mark(
+            1, "first process", f"killed at turn5.tool2.effect+; pages: {seen['pages']}, recorded as unknown: {before}"
+        ),
+        Mark(2, "second process", f"killed at turn6.A+; recorded as unknown: {after}"),
+        Mark(3, "third process", "opens the directory"),
     ]
-    left = [f"correct: {right}, it asks", f"naive_waiting_lost: {wrong}, nobody is asked"]
-    return timeline("A question that must outlive two deaths", marks, crash=3, crash_text="killed again", left=left)
+    left = [f"the third process, correct: {seen['said']}", f"naive_waiting_lost: {wrong['said']}"]
+    return timeline("A question that must outlive two deaths", marks, crash=2, crash_text="killed again", left=left)
 
 
 exhibit = Exhibit(Path(__file__).parent, measure, tell, pictures)

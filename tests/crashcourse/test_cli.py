@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crashcourse import cli
-from crashcourse.catalog import find
+from crashcourse.catalog import MARK, find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +25,12 @@ def test_a_first_hour(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     """Start, check, hint, mend, check: each step says what comes next, and the list remembers."""
     assert cli.main(["start", "unbreakable-save"]) == 0
     assert capsys.readouterr().out == (
-        "created  work/unbreakable-save/exercise.py   2 TODO\nnext     crashcourse check unbreakable-save\n"
+        f"created  work/unbreakable-save/exercise.py   2 {MARK}\n"
+        "task     work/unbreakable-save/TASK.md\n"
+        "next     crashcourse check unbreakable-save\n"
     )
+    task = (here / "work/unbreakable-save/TASK.md").read_text()
+    assert task.startswith("# 2.2 A save that no crash breaks\n\nWrite `save(dir, state)`")
     assert cli.main(["check", "2.2"]) == 1
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "VIOLATION  unbreakable-save  6/100, private twins not run"

@@ -67,7 +67,7 @@ def states(seed: int) -> list[dict[str, Any]]:
             "messages": list(turns[:number]),
             "pending_tool_use": [],
         }
-        for number in (1, 3, 2)
+        for number in (2, 1, 3)
     ]
 
 

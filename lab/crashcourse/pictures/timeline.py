@@ -56,7 +56,7 @@ def timeline(  # noqa: PLR0913 - all but two by keyword
     left: Sequence[str],
     gone: Sequence[str] = (),
 ) -> Picture:
-    """Lanes of marks, a cross behind mark number ``crash``, and below the crash what is left, and what is gone.
+    """Lanes of marks, a cross behind mark number ``crash``, and below it what is left and gone.
 
     Marks behind the crash never happened; they are drawn hollow.
 
@@ -75,11 +75,9 @@ def timeline(  # noqa: PLR0913 - all but two by keyword
     <BLANKLINE>
     """
     story = _Story(marks, crash, crash_text, left, gone)
-    lanes = story.lanes
-    board, last = Board(), max(mark.at for mark in marks)
+    board, last, lanes = Board(), max(mark.at for mark in marks), story.lanes
     start = MARGIN + 20 + width("m" * max(len(cut(each, _NAME)) for each in lanes))
     step = min(60.0, (WIDTH - start - MARGIN - 10) / max(1, last))
-    wall = start + step * crash
     for at, lane in enumerate(lanes):
         y = TOP + 8 + _LANE * at
         board.text(MARGIN, y + 4, cut(lane, _NAME), color=DIM)
@@ -87,14 +85,17 @@ def timeline(  # noqa: PLR0913 - all but two by keyword
         for mark in (mark for mark in marks if mark.lane == lane):
             _mark(board, start + step * (mark.at - 0.5), y, mark, _COLORS[at % 3], dead=mark.at > crash)
     foot = TOP + _LANE * len(lanes)
-    board.line(wall, TOP - 10, wall, foot, color=BAD, thick=1.5)
-    board.cross(wall, foot + 4)
-    at_end = wall + 14 + width(crash_text) > WIDTH - MARGIN
-    board.text(
-        wall + (-14 if at_end else 14), foot + 9, crash_text, color=BAD, bold=True, anchor="end" if at_end else "start"
-    )
-    height = _below(board, foot + 42, story)
-    return board.picture(title, story.text(), height=height)
+    _wall(board, start + step * crash, foot, crash_text)
+    return board.picture(title, story.text(), height=_below(board, foot + 42, story))
+
+
+def _wall(board: Board, x: float, foot: float, text: str) -> None:
+    """Where the crash was, with its words on the side where there is room."""
+    board.line(x, TOP - 10, x, foot, color=BAD, thick=1.5)
+    board.cross(x, foot + 4)
+    left = x + 14 + width(text) > WIDTH - MARGIN
+    words = cut(text, letters_in((x if left else WIDTH - x) - 14 - MARGIN))
+    board.text(x + (-14 if left else 14), foot + 9, words, color=BAD, bold=True, anchor="end" if left else "start")
 
 
 def _mark(board: Board, x: float, y: float, mark: Mark, color: str, *, dead: bool) -> None:  # noqa: PLR0913 - one mark

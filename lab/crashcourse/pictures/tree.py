@@ -52,13 +52,6 @@ def tree(
         (path, before.get(path, "-"), after.get(path, "-"), _change(before.get(path), after.get(path)))
         for path in sorted({*before, *after})
     ]
-    table = [("", *heads, ""), *rows]
-    wide = [max(len(plain(row[at])) for row in table) for at in range(3)]
-    lines = [
-        "  " + f"{plain(a):{wide[0]}}  {plain(b):{wide[1]}}   {plain(c):{wide[2]}}  {word}".rstrip()
-        for a, b, c, word in table
-    ]
-    text = "\n".join([*lines, *([""] if notes else []), *(f"  {plain(note)}" for note in notes)])
     board, columns = Board(), (MARGIN, MARGIN + 330, MARGIN + 530, MARGIN + 720)
     for x, head in zip(columns[1:], heads, strict=False):
         board.text(x, TOP, head, color=DIM)
@@ -75,7 +68,16 @@ def tree(
     for note in notes:
         board.text(MARGIN, y, cut(note, letters_in(WIDTH - 2 * MARGIN)))
         y += 22
-    return board.picture(title, text, height=y)
+    return board.picture(title, _text([("", *heads, ""), *rows], notes), height=y)
+
+
+def _text(table: Sequence[tuple[str, str, str, str]], notes: Sequence[str]) -> str:
+    wide = [max(len(plain(row[at])) for row in table) for at in range(3)]
+    lines = [
+        "  " + f"{plain(a):{wide[0]}}  {plain(b):{wide[1]}}   {plain(c):{wide[2]}}  {word}".rstrip()
+        for a, b, c, word in table
+    ]
+    return "\n".join([*lines, *([""] if notes else []), *(f"  {plain(note)}" for note in notes)])
 
 
 def _change(was: str | None, now: str | None) -> str:

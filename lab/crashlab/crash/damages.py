@@ -150,8 +150,13 @@ class Damages:
 
     def _made(self, damage: Damage, *, sampled: bool) -> Iterator[tuple[CrashState, bool]]:
         state = apply(self._trace, damage)
-        if state is not None:
+        if state is not None and not (damage.kind == "restore" and state.tree.digest in self._as_it_was):
             yield state, sampled
+
+    @cached_property
+    def _as_it_was(self) -> frozenset[str]:
+        """Every directory of the run: one that is put back whole is such a one, and nothing in it tells."""
+        return frozenset(prefixes_of(self._trace).tree(op.n).digest for op in self._trace.ops)
 
     def _kinds(self, at: int) -> list[str]:
         if self._variants:
@@ -172,7 +177,7 @@ class Damages:
             case "misdirect":
                 for other in self._partners(at, path):
                     yield from (f"{block}:{encoded(other)}" for block in self._some_blocks(blocks))
-            case "restore":  # where the one file was the same then, all is of one moment, and nothing tells
+            case "restore":  # where the one file was the same then, all is of one moment
                 now = _digest(prefixes_of(self._trace).tree(at), path)
                 older = self._moments_before(at)
                 yield from (str(op) for op in older if _digest(prefixes_of(self._trace).tree(op), path) != now)
