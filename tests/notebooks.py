@@ -130,6 +130,9 @@ def complaints(notebook: Any, *, name: str) -> Iterator[str]:
         yield "the first cell does not say how many minutes it takes and that no API key is needed"
     if "## 9" not in last or "<details>" not in last or not re.search("crashcourse (start|list)", last):
         yield "the last cell has no self-check with answers, or no command that leads to an exercise"
+    for slug in re.findall(r"^crashcourse start ([\w-]+)", last, re.MULTILINE):
+        if not (HOME.parent / "exercises" / slug).is_dir():
+            yield f"there is no exercise {slug}"
     if not re.search(rf"lessons/{name[:2]}-[\w-]+/README\.md", first):
         yield "the first cell does not lead to its lesson"
     for step in CODE_STEPS[1:]:

@@ -1,7 +1,7 @@
 """What the cells of a lesson's notebook share: a folder that goes away, names without chance, two functions compared.
 
 A notebook's outputs are kept in its file and compared after each change, so nothing may stand in them that differs
-from run to run. :func:`plain` takes the names out of a finding that a save makes up; :func:`difference` shows what a
+from run to run. :func:`plain` takes out what is made up anew each time; :func:`difference` shows what a
 naive function and the correct one do not share.
 """
 
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
 Told = TypeVar("Told")
 
-_MADE_UP = re.compile(r"\.[0-9a-f]{16}\.tmp\b")
-_PRE = f"background:{PANEL};color:{INK};border:1px solid {RULE};border-radius:6px;padding:8px;line-height:1.4"
-_LINE = "display:block;min-height:1.4em;font-family:monospace"
+_MADE_UP = re.compile(r"(?<=\.)[0-9a-f]{16}(?=\.tmp\b)|(?<=\btoolu_)\w+")
+_PRE = (
+    f"background:{PANEL};color:{INK};border:1px solid {RULE};border-radius:6px;padding:8px;"
+    "font-size:12px;line-height:1.4;white-space:pre;overflow-x:auto"
+)
+_LINE = "display:block;min-height:1.4em;font-family:monospace;white-space:pre"
 _GROUND = {"-": f"background:{TINTS[BAD]}", "+": f"background:{TINTS[GOOD]}"}
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
@@ -40,14 +43,14 @@ def folder() -> Path:
 
 
 def plain(value: Told) -> Told:
-    """The same, at any depth of data classes, dicts, tuples and lists, with a ``*`` for what is unique in a temporary name.
+    """The same, at any depth of data classes, dicts, tuples and lists, with a ``*`` for what is unique in ids and temporary names.
 
     >>> plain(("checkpoint.json.0123456789abcdef.tmp", 7))
     ('checkpoint.json.*.tmp', 7)
     """
     told: Any = value
     if isinstance(told, str):
-        told = _MADE_UP.sub(".*.tmp", told)
+        told = _MADE_UP.sub("*", told)
     elif isinstance(told, dict):
         told = {plain(key): plain(each) for key, each in told.items()}
     elif isinstance(told, tuple | list):
