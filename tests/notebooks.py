@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,16 +55,19 @@ def run(notebook: Any, folder: Path) -> Any:
     fresh = nbformat.from_dict(notebook)
     own = {"IPYTHONDIR": str(folder / ".ipython"), "JUPYTER_CONFIG_DIR": str(folder / ".jupyter"), "NO_COLOR": "1"}
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CRASHLAB_"))}
-    client = NotebookClient(
-        fresh,
-        timeout=CELL_TIMEOUT_S,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder)}},
-        extra_arguments=["--HistoryManager.enabled=False", "--InteractiveShell.colors=NoColor"],
-        record_timing=False,
-        shutdown_kernel="graceful",
-    )
-    client.execute(env={**clean, **own})
+    with tempfile.TemporaryDirectory(prefix="nb-") as sockets:  # a short name: that of a socket may have 107 letters
+        client = NotebookClient(
+            fresh,
+            timeout=CELL_TIMEOUT_S,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(folder)}},
+            extra_arguments=["--HistoryManager.enabled=False", "--InteractiveShell.colors=NoColor"],
+            record_timing=False,
+            shutdown_kernel="graceful",
+            # By files: a port could be taken by another test, and is open to everybody on the machine.
+            config=Config({"KernelManager": {"transport": "ipc", "ip": os.path.join(sockets, "kernel")}}),
+        )
+        client.execute(env={**clean, **own})
     return kept(fresh)
 
 
