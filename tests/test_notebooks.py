@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbconvert import HTMLExporter
 
 from crashcourse.catalog import LESSONS
 from tests import notebooks
@@ -41,6 +42,14 @@ def test_it_holds_to_the_frame(path: Path) -> None:
     assert not list(notebooks.complaints(notebooks.read(path), name=path.stem))
     assert path.stat().st_size < notebooks.SIZE_BYTES_AT_MOST
     nbformat.validate(json.loads(path.read_text()))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=NAMES)
+def test_it_becomes_a_page(path: Path) -> None:
+    """With its pictures and its answers to unfold, for readers who have no Jupyter."""
+    page, _ = HTMLExporter().from_filename(str(path))
+    assert page.count("<svg") >= 2
+    assert "<details>" in page
 
 
 def test_every_lesson_has_one() -> None:

@@ -69,10 +69,7 @@ class Difference:
     lines: tuple[str, ...]
 
     def _repr_html_(self) -> str:
-        lines = (
-            f'<span style="{_LINE};{_GROUND.get(line[:1], "")}">{html.escape(line)}</span>'
-            for line in self.lines
-        )
+        lines = (f'<span style="{_LINE};{_GROUND.get(line[:1], "")}">{html.escape(line)}</span>' for line in self.lines)
         return f'<pre style="{_PRE}">{"".join(lines)}</pre>'
 
     def __repr__(self) -> str:
