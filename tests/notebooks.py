@@ -1,7 +1,8 @@
 """The notebooks of the course: run one in a fresh kernel, hold what it shows against what its file keeps, keep it anew.
 
-``python -m tests.notebooks`` compares all of them, ``python -m tests.notebooks --write 02`` runs those whose name begins
-so and keeps what they show. Only what a reader sees is kept: no execution counts, no times, nothing of this machine.
+``python -m tests.notebooks`` compares all of them, ``python -m tests.notebooks --write 02`` runs those whose name
+begins so and keeps what they show. Only what a reader sees is kept: no execution counts, no times, nothing of this
+machine.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CELL_COLUMNS_AT_MOST = 100
 STEPS = 9
 CODE_STEPS = (2, 3, 5, 6, 7, 8)
 NETWORK = re.compile(r"^\s*(?:from|import)\s+(anthropic|aiohttp|http|httpx|requests|socket|urllib)\b", re.MULTILINE)
-OF_A_MACHINE = re.compile(r"/tmp/|/home/|/root/|/var/|\bpid\b|0x[0-9a-f]{6,}|20\d\d-\d\d-\d\d[T ]\d")
+OF_A_MACHINE = re.compile(r"/(?:tmp|home|root|var)/|\bpid\b|0x[0-9a-f]{6,}|20\d\d-\d\d-\d\d[T ]\d")
 
 
 def paths() -> list[Path]:
@@ -122,30 +123,41 @@ def differences(old: Any, new: Any) -> list[str]:
 def complaints(notebook: Any, *, name: str) -> Iterator[str]:
     """What breaks the frame of nine steps, or a rule for what a notebook may hold."""
     cells = notebook.cells
-    ids = [cell.id for cell in cells]
-    steps = [int(each) for each in re.findall(r"^step-(\d)", "\n".join(ids), re.M)]
-    if list(dict.fromkeys(steps)) != list(range(1, STEPS + 1)) or len(steps) != len(ids) or steps != sorted(steps):
-        yield f"its cells are {', '.join(ids)}: not nine steps in order, step-1 to step-9"
-    code = {step for step, cell in zip(steps, cells, strict=False) if cell.cell_type == "code"}
-    if code != set(CODE_STEPS):
-        yield f"code in steps {sorted(code)}, not in {CODE_STEPS}"
-    first, last = cells[0].source, cells[-1].source
-    if not re.search(r"\d+ minutes", first) or "no API key needed" not in first:
-        yield "the first cell does not say how many minutes it takes and that no API key is needed"
-    if "## 9" not in last or "<details>" not in last or not re.search("crashcourse (start|list)", last):
-        yield "the last cell has no self-check with answers, or no command that leads to an exercise"
-    for slug in re.findall(r"^crashcourse start ([\w-]+)", last, re.MULTILINE):
-        if not (HOME.parent / "exercises" / slug).is_dir():
-            yield f"there is no exercise {slug}"
-    if not re.search(rf"lessons/{name[:2]}-[\w-]+/README\.md", first):
-        yield "the first cell does not lead to its lesson"
-    for step in CODE_STEPS[1:]:
-        if not any(cell.get("outputs") for cell in cells if cell.id.startswith(f"step-{step}")):
-            yield f"step {step} keeps no output"
+    yield from _of_steps(cells)
+    yield from _of_first(cells[0].source, name)
+    yield from _of_last(cells[-1].source)
     if not any("image/svg+xml" in dict(shown(cell)) for cell in cells):
         yield "it keeps no picture"
     for cell in cells:
         yield from (f"cell {cell.id}: {words}" for words in _of_cell(cell))
+
+
+def _of_steps(cells: Sequence[Any]) -> Iterator[str]:
+    ids = [cell.id for cell in cells]
+    steps = [int(each) for each in re.findall(r"^step-(\d)", "\n".join(ids), re.MULTILINE)]
+    if sorted(set(steps)) != list(range(1, STEPS + 1)) or len(steps) != len(ids) or steps != sorted(steps):
+        yield f"its cells are {', '.join(ids)}: not nine steps in order, step-1 to step-9"
+    code = {step for step, cell in zip(steps, cells, strict=False) if cell.cell_type == "code"}
+    if code != set(CODE_STEPS):
+        yield f"code in steps {sorted(code)}, not in {CODE_STEPS}"
+    for step in CODE_STEPS[1:]:
+        if not any(cell.get("outputs") for cell in cells if cell.id.startswith(f"step-{step}")):
+            yield f"step {step} keeps no output"
+
+
+def _of_first(text: str, name: str) -> Iterator[str]:
+    if not re.search(r"\d+ minutes", text) or "no API key needed" not in text:
+        yield "the first cell does not say how many minutes it takes and that no API key is needed"
+    if not re.search(rf"lessons/{name}/README\.md", text):
+        yield "the first cell does not lead to its lesson"
+
+
+def _of_last(text: str) -> Iterator[str]:
+    if "## 9" not in text or "<details>" not in text or not re.search("crashcourse (start|list)", text):
+        yield "the last cell has no self-check with answers, or no command that leads to an exercise"
+    for slug in re.findall(r"^crashcourse start ([\w-]+)", text, re.MULTILINE):
+        if not (HOME.parent / "exercises" / slug).is_dir():
+            yield f"there is no exercise {slug}"
 
 
 def _of_cell(cell: Any) -> Iterator[str]:

@@ -7,7 +7,7 @@ stopped failing fails here. Kept anew: ``python -m tests.notebooks --write``.
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
@@ -17,12 +17,16 @@ from nbconvert import HTMLExporter
 from crashcourse.catalog import LESSONS
 from tests import notebooks
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
 PATHS = notebooks.paths()
 NAMES = [path.stem for path in PATHS]
 NEXT = "next: see whether that is right, then python -m tests.notebooks --write"
 
 
-def small(*sources: str):
+def small(*sources: str) -> Any:
     """A notebook with these cells of code, and nothing that they show."""
     cells = [nbformat.v4.new_code_cell(source, id=f"step-{at}") for at, source in enumerate(sources, start=1)]
     return nbformat.v4.new_notebook(cells=cells)
@@ -93,7 +97,12 @@ def test_another_output_is_found(tmp_path: Path) -> None:
         (lambda cells: cells.pop(), "not nine steps"),
         (lambda cells: cells.reverse(), "not nine steps"),
         (lambda cells: cells[0].update(source="# Lesson"), "how many minutes"),
+        (lambda cells: cells[0].update(source=cells[0].source.replace("01-", "02-")), "lead to its lesson"),
         (lambda cells: cells[-1].update(source="## 9"), "no self-check"),
+        (
+            lambda cells: cells[-1].update(source=cells[-1].source + "\ncrashcourse start nothing"),
+            "no exercise nothing",
+        ),
         (lambda cells: cells[0].update(metadata={"tags": ["raises-exception"]}), "asserts how"),
         (lambda cells: _code(cells).update(source="import requests"), "the network"),
         (lambda cells: _code(cells).update(source="a = 1\n" * 26), "more than 25 lines"),
@@ -103,7 +112,7 @@ def test_another_output_is_found(tmp_path: Path) -> None:
         (lambda cells: [cell.update(outputs=[]) for cell in cells if cell.cell_type == "code"], "keeps no output"),
     ],
 )
-def test_what_breaks_the_frame_is_found(change, complaint: str) -> None:
+def test_what_breaks_the_frame_is_found(change: Callable[[list[Any]], object], complaint: str) -> None:
     """Each planted into a notebook that is good."""
     notebook = notebooks.read(PATHS[0])
     assert not list(notebooks.complaints(notebook, name=NAMES[0]))
@@ -111,9 +120,9 @@ def test_what_breaks_the_frame_is_found(change, complaint: str) -> None:
     assert complaint in "\n".join(notebooks.complaints(notebook, name=NAMES[0]))
 
 
-def _code(cells):
+def _code(cells: list[Any]) -> Any:
     return next(cell for cell in cells if cell.cell_type == "code" and cell.outputs)
 
 
-def _shows(cells, text: str) -> None:
+def _shows(cells: list[Any], text: str) -> None:
     _code(cells).outputs = [nbformat.v4.new_output("stream", text=text)]

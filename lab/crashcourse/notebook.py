@@ -43,7 +43,9 @@ def folder() -> Path:
 
 
 def plain(value: Told) -> Told:
-    """The same, at any depth of data classes, dicts, tuples and lists, with a ``*`` for what is unique in ids and temporary names.
+    """The same, with a ``*`` for what is unique in ids and in temporary names.
+
+    It looks into data classes, dicts, tuples and lists, at any depth.
 
     >>> plain(("checkpoint.json.0123456789abcdef.tmp", 7))
     ('checkpoint.json.*.tmp', 7)

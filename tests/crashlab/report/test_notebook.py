@@ -79,3 +79,10 @@ def test_badges_can_be_read_on_any_ground() -> None:
     """White on a dark ground of their own, whatever the theme."""
     text = dataclasses.replace(VIOLATION)._repr_html_()
     assert re.search(r"background:#[0-9a-f]{6};color:#fff", text)
+
+
+def test_the_text_is_given_back_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There rich shows what it prints, and would leave nothing for print, for a message or for a file."""
+    outside_of_one = str(VIOLATION)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(VIOLATION) == outside_of_one != ""
