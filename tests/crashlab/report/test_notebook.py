@@ -81,8 +81,10 @@ def test_badges_can_be_read_on_any_ground() -> None:
     assert re.search(r"background:#[0-9a-f]{6};color:#fff", text)
 
 
-def test_the_text_is_given_back_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There rich shows what it prints, and would leave nothing for print, for a message or for a file."""
-    outside_of_one = str(VIOLATION)
+def test_a_text_shows_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook rich would show an empty output for each text that is made, also for one in an error."""
+    shown: list[object] = []
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert str(VIOLATION) == outside_of_one != ""
+    monkeypatch.setattr("rich.jupyter.display", lambda *given: shown.append(given))
+    assert "VIOLATION" in str(VIOLATION)
+    assert shown == []
