@@ -24,7 +24,8 @@ demo: $(VENV)/.core
 
 # Being measured makes Python three times slower. So the tests of whole checks, of real disks and of other programs run
 # without it; the tests of the modules, which are the rest, say what is covered.
-WHOLE := tests/quality tests/casebook tests/use_cases tests/longrun tests/packaging tests/versions tests/benchmarks \
+WHOLE := tests/quality tests/casebook tests/use_cases tests/longrun tests/crashcourse tests/exercises tests/packaging \
+         tests/versions tests/benchmarks \
          $(wildcard tests/test_*.py) \
          tests/crashlab/test_real_disk.py tests/crashlab/disk/test_validation.py
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crashcourse.catalog import LESSONS
+from crashcourse.exhibit import Stale
 
 if TYPE_CHECKING:
     from crashcourse.exhibit import Exhibit
@@ -37,8 +38,8 @@ HEADINGS = [
     "Sources",
 ]
 QUOTED = re.compile(r"<!-- shown by: ([\w.]+) -->\n```text\n(.*?)```", re.DOTALL)
-QUICK = {"01-memory-is-not-state", "03-resume"}
-"""Their demonstrations take some seconds."""
+QUICK = {"03-resume"}
+"""What is measured anew in each run of the tests takes some seconds; lesson 1 is run by its path."""
 
 
 def name_of(path: Path) -> str:
@@ -195,6 +196,14 @@ def test_pictures_are_what_was_measured(path: Path) -> None:
 def test_a_demonstration_shows_what_it_showed(path: Path) -> None:
     """Measured anew it gives the same data, so the same text and pictures; what should fail still fails."""
     assert exhibit(path).measured() == exhibit(path).kept()
+
+
+def test_an_exhibit_that_has_stopped_failing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: with the correct harness in the place of the naive ones, lesson 3 says which way goes well."""
+    lesson = exhibit(FOLDERS[2] / "demo.py").measure.__globals__
+    monkeypatch.setitem(lesson, "_module", lambda _name: lesson["CORRECT"])
+    with pytest.raises(Stale, match="way: drop the call"):
+        lesson["_ways"](tmp_path, lesson["AFTER_REPLY"])
 
 
 def test_a_demonstration_runs_by_its_path(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command ``crashcourse``: list, start, check, hint. Data goes to stdout, progress and errors to stderr."""
+"""The command ``crashcourse``. Data goes to stdout, progress and errors to stderr."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The grammar."""
     parser = _Parser(
         prog="crashcourse",
-        description="Six lessons on long tasks that survive a crash: list, start, check, hint.",
+        description="Six lessons on long tasks that survive a crash: list, start, check, hint; and to grade them.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -68,16 +68,29 @@ def build_parser() -> argparse.ArgumentParser:
         ("start", _start, "copy the starter of an exercise into work/"),
         ("check", _check, "judge your file: every case, with one finding explained"),
         ("hint", _hint, "the next of three hints"),
+        ("watch", _watch, "check your file whenever you save it"),
+        ("doctor", _doctor, "whether this machine is ready"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="the data as JSON")
-        if name != "list":
+        if name not in ("list", "doctor"):
             command.add_argument("exercise", help="slug or number, such as unbreakable-save or 2.2")
         if name == "check":
             command.add_argument("--file", type=Path, help="judge this file instead of the one in work/")
             command.add_argument("--jobs", type=int, default=1, help="how many recoveries run at a time")
+    _add_grade(commands)
     return parser
+
+
+def _add_grade(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from crashcourse.grading import command as grading  # noqa: PLC0415 - it is loaded for its grammar alone
+
+    text = "judge a folder of submissions, with private twins"
+    command = commands.add_parser("grade", help=text, description=text)
+    command.add_argument("--json", action="store_true", help="the data as JSON")
+    grading.options(command)
+    command.set_defaults(run=grading.run)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -137,6 +150,28 @@ def _hint(options: argparse.Namespace) -> int:
         return CONSISTENT
     print("\n".join(text_view.hinted(exercise, number)))
     return CONSISTENT
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from crashcourse import watching  # noqa: PLC0415 - as every command, it loads what it needs
+
+    exercise = catalog.find(options.exercise)
+    file = Work().submitted(exercise)
+    again = argparse.Namespace(exercise=exercise.slug, json=options.json, file=None, jobs=1)
+    acts = {"r": lambda: _check(again), "h": lambda: _hint(again), "l": lambda: _list(again)}
+    with watching.terminal() as key:
+        if not options.json:
+            print(f"watching {file}   {watching.KEYS}", flush=True)
+        watching.watch(file, acts, key)
+    return CONSISTENT
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from crashcourse import setup  # noqa: PLC0415 - as every command, it loads what it needs
+
+    found = setup.examine(Work().folder)
+    print(json.dumps(found.to_json()) if options.json else "\n".join(setup.lines(found)))
+    return LAB_FAILED if found.broken else CONSISTENT
 
 
 def _in_colour() -> bool:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import hashlib
 import json
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from longrun.checkpoint import correct
-from longrun.errors import ApiError, IncompleteResponse, InvalidInput
+from longrun.errors import ApiError, Damaged, IncompleteResponse, InvalidInput
 from longrun.fake_api import FakeApi
+from longrun.files import remove_temporary, sync_directory
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
-from longrun.ledger import open_ledger
+from longrun.ledger import LEDGER_NAME, open_ledger
 from longrun.loop import MAX_TOKENS, MODEL_NAME, TASK
 from longrun.protocol import NO_USAGE, Checkpoint, OpenCall
 from longrun.resume import trusting
@@ -112,6 +114,7 @@ class Desk:
     _world: World
     _api: FakeApi
     _load: Callable[[Path], Checkpoint | None]
+    _with_ledger: bool = True
     _kept: dict[str, Any] = field(default_factory=dict)
 
     # --- the model -----------------------------------------------------------------------------
@@ -162,6 +165,11 @@ class Desk:
             self._kept["run_id"] = f"run-{os.urandom(8).hex()}"
         return str(self._kept["run_id"])
 
+    @property
+    def refusals(self) -> list[str]:
+        """What the server said where it answered 400."""
+        return self._api.refusals
+
     # --- telling -------------------------------------------------------------------------------
 
     def ack(self, value: Any) -> None:
@@ -187,16 +195,29 @@ class Desk:
         checkpoint = self._checkpoint(state)
         correct.save(self.dir, checkpoint)
         self._kept["seq"] = checkpoint.seq
-        if checkpoint.seq == 1:
+        if checkpoint.seq == 1 and self._with_ledger and not (self.dir / LEDGER_NAME).exists():
             open_ledger(self.dir, None).close()  # the reference's, for whoever resumes
         self.save_point(_place_of(checkpoint))
-        self.ack({"seq": checkpoint.seq})
+        if self._with_ledger:
+            self.ack({"seq": checkpoint.seq})
+        else:
+            known = digests(self.dir)
+            seen = checkpoint.ledger_seen
+            self.ack({"seq": checkpoint.seq, "ledger": seen, "digest": known[seen] if seen < len(known) else ""})
 
     def load(self) -> State | None:
-        """The latest saved state, None where nothing was ever saved. Raises Damaged."""
+        """The latest saved state, None where nothing was ever saved.
+
+        Raises Damaged, with the file and what is wrong about it, and then has changed nothing: also where a ledger lies
+        there without a checkpoint. What a killed process has left half written is removed.
+        """
         saved = self._load(self.dir)
+        if saved is None and (self.dir / LEDGER_NAME).exists():
+            raise Damaged(self.dir / LEDGER_NAME, "a ledger without a checkpoint: the checkpoint is lost")
+        remove_temporary(self.dir)
         if saved is None:
             return None
+        sync_directory(self.dir)  # the name that was read may be in the page cache only
         self._kept = {"run_id": saved.run_id, "seq": saved.seq}
         state: State = _plain(saved.to_json())
         return state
@@ -292,6 +313,18 @@ def _plain(value: Any) -> Any:
         raise ValueError(text) from error
 
 
+def digests(directory: Path) -> list[str]:
+    """Digests of the ledger's first 0, 1, 2 ... whole lines, whatever stands in them."""
+    path = directory / LEDGER_NAME
+    whole = path.read_bytes().split(b"\n")[:-1] if path.is_file() else []
+    digest = hashlib.sha256()
+    found = [digest.hexdigest()[:16]]
+    for line in whole:
+        digest.update(line + b"\n")
+        found.append(digest.hexdigest()[:16])
+    return found
+
+
 def _place_of(saved: Checkpoint) -> str:
     """The name of a save point, by what is saved: ``R``, or ``turn5.A`` with open calls, ``turn5.B`` without."""
     turn = sum(message.get("role") == "assistant" for message in saved.messages)
@@ -310,21 +343,26 @@ def desk_of(  # noqa: PLR0913 - all but one by keyword
     knobs: Mapping[int, Knobs] | None = None,
     body_bytes: int = SHORT_BODY_BYTES,
     strict: bool = False,
+    with_ledger: bool = True,
+    task: str = TASK,
+    inbox: Sequence[Ticket] | None = None,
 ) -> Desk:
-    """The desk at ``place``, a lab or a part of one, with the inbox of ``seed``.
+    """The desk at ``place``, a lab or a part of one, with the inbox of ``seed``, or another ``inbox`` and ``task``.
 
     Each request is an effect of one name and key: the lab's record of them is the server's tally. ``strict``: its
-    ``load`` refuses what no correct writer has saved; without it, ``load`` believes whatever is whole.
+    ``load`` refuses what no correct writer has saved; without it, ``load`` believes whatever is whole. Without
+    ``with_ledger`` the ledger is the learner's business.
     """
     api = FakeApi(persona, seed, knobs=knobs or {}, asked=lambda: _tally(place))
     return Desk(
         dir=place.dir,
-        task=TASK,
+        task=task,
         tools={name: {"nature": tool.nature, "look_up": tool.find is not None} for name, tool in TOOLS.items()},
         _place=place,
-        _world=World(place, make_inbox(seed, body_bytes=body_bytes)),
+        _world=World(place, make_inbox(seed, body_bytes=body_bytes) if inbox is None else inbox),
         _api=api,
         _load=correct.load if strict else trusting.load,
+        _with_ledger=with_ledger,
     )
 
 

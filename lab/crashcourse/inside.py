@@ -24,7 +24,7 @@ MODULE = "exercise"
 FILE_BYTES = 64 * 2**20
 """The largest file that a submission may write."""
 PROCESSES = 256
-"""How many processes its user may have; root is not held by this limit."""
+"""How many processes its user may have beside those that run already; root is not held by this limit."""
 FORBIDDEN = ("longrun", "crashcourse", "benchmarks")
 
 
@@ -42,13 +42,25 @@ def fence() -> None:
     """Put the limits and the import fence up in this process, once."""
     if any(isinstance(each, _Fence) for each in sys.meta_path):
         return
-    for kind, limit in ((resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_NPROC, PROCESSES)):
+    for kind, limit in ((resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_NPROC, _running() + PROCESSES)):
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     sys.meta_path.insert(0, _Fence())
     for name in [name for name in sys.modules if name.partition(".")[0] in FORBIDDEN]:
         if name != __name__:
             del sys.modules[name]
+
+
+def _running() -> int:
+    """Processes and threads of this user: at a desk, a browser alone has more than a submission may start."""
+    found = 0
+    for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == os.getuid():
+                found += len(os.listdir(f"/proc/{pid}/task"))
+        except OSError:  # it has ended
+            continue
+    return found
 
 
 def submitted(path: str) -> ModuleType:

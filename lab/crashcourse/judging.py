@@ -38,6 +38,7 @@ QUICK = Budget(subset=3, sample=20, violations=2, real_kills=8, anew=0, time_s=6
 class Bench:
     """One submission on the bench: the exercise, the copied file, the seed of the twin, and where runs are kept.
 
+    ``doubts`` asks whether the submission does the same when nobody records it (:mod:`crashcourse.unwatched`).
     ``cases`` are those that are wanted, all of them where it is None: a judge may leave the work for the others.
     """
 
@@ -48,6 +49,7 @@ class Bench:
     budget: Budget = QUICK
     jobs: int = 1
     cases: frozenset[str] | None = None
+    doubts: bool = False
     progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
 
     def wants(self, case: str) -> bool:
@@ -62,7 +64,12 @@ class Bench:
     def explore(self, subject: AnySubject, faults: str, **options: Any) -> Report:
         """The lab's report on ``subject``. Raises UsageError where its uncrashed run already fails."""
         chosen = {"profile": PROFILES, "budget": self.budget, **options}
-        return explore(subject, faults=faults, out=self.out, jobs=self.jobs, progress=self.progress, **chosen)
+        report = explore(subject, faults=faults, out=self.out, jobs=self.jobs, progress=self.progress, **chosen)
+        if self.doubts and "only" not in options and report.verdict == "consistent":
+            from crashcourse.unwatched import demanded  # noqa: PLC0415 - a check at the desk needs none of it
+
+            return demanded(report, subject)
+        return report
 
     def ended(self, subject: AnySubject) -> Any:
         """The end of one run of ``subject`` without a crash, in a place of its own. Raises UsageError if it fails."""
@@ -96,7 +103,8 @@ def never_whole(report: Report) -> str:
 
 
 def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, str] | None = None) -> Iterator[Outcome]:
-    """One outcome per case of a report. ``cases`` maps faults to case ids, ``kinds`` kinds of violations to them.
+    """One outcome per case of a report. ``cases`` maps faults to case ids, ``kinds`` kinds of violations to them,
+    each alone or under one fault: ``duplicate-effect@kill``.
 
     A case of a kind counts the states of all faults; a case of a fault those of that fault.
     """
@@ -104,7 +112,7 @@ def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, st
     case_of = {_base(fault): case for fault, case in cases.items()}
     found: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        case = by_kind.get(finding.kind) or case_of[finding.fault]
+        case = by_kind.get(f"{finding.kind}@{finding.fault}") or by_kind.get(finding.kind) or case_of[finding.fault]
         found.setdefault(case, []).append(finding)
     unsure = "; ".join(f"{reason.code}: {reason.detail}" for reason in report.unmeasured)
     for case in dict.fromkeys([*cases.values(), *by_kind.values()]):
@@ -126,6 +134,22 @@ def outcomes(report: Report, cases: Mapping[str, str], *, kinds: Mapping[str, st
             message=unsure if unsure and not broken else "",
             ms=round(1000 * sum(count.seconds for count in counted)),
         )
+
+
+def merged(found: Iterable[Outcome]) -> list[Outcome]:
+    """Outcomes of several reports, one a case: their states added up, the first finding and message kept."""
+    by_case: dict[str, Outcome] = {}
+    for each in found:
+        before = by_case.setdefault(each.case, each)
+        if before is not each:
+            by_case[each.case] = dataclasses.replace(
+                before,
+                verdicts=dict(Counter(before.verdicts) + Counter(each.verdicts)),
+                finding=before.finding or each.finding,
+                message=before.message or each.message,
+                ms=before.ms + each.ms,
+            )
+    return list(by_case.values())
 
 
 def _base(fault: str) -> str:

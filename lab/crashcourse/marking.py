@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from crashcourse.judges import JUDGES
 from crashcourse.judging import QUICK, Bench
-from crashcourse.result import Result, rows_of
+from crashcourse.result import Outcome, Result, rows_of
 from crashlab import __version__
 from crashlab.errors import UsageError
+from crashlab.recover import guest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from crashcourse.catalog import Exercise
     from crashcourse.result import Row, Visibility
@@ -47,15 +48,19 @@ def mark(  # noqa: PLR0913 - all but two by keyword
 ) -> Result:
     """The result of one submission, on the wanted ``cases`` or on all.
 
+    The private twin is run on those cases only that the public seed has not lost: no points are left in the others.
     Raises UsageError where the file cannot be read or is no submission.
     """
-    data = _read(file)
+    data = read(file)
     seeds: list[tuple[Visibility, int]] = [("public", PUBLIC_SEED)]
     if private_seed is not None:
         seeds.append(("private", private_seed))
     rows: list[Row] = []
     with _alone(exercise, data) if copied else contextlib.nullcontext(file.absolute()) as place:
         for visibility, seed in seeds:
+            asked = _not_lost(rows, cases)
+            if asked == frozenset():
+                continue
             bench = Bench(
                 exercise=exercise,
                 file=place,
@@ -63,11 +68,18 @@ def mark(  # noqa: PLR0913 - all but two by keyword
                 out=out,
                 budget=budget,
                 jobs=jobs,
-                cases=cases,
+                cases=asked,
+                doubts=visibility == "private",
                 progress=progress,
             )
-            rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=cases)
+            rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=asked)
     return _result(exercise, data, rows, private_seed)
+
+
+def _not_lost(rows: Sequence[Row], cases: frozenset[str] | None) -> frozenset[str] | None:
+    """The wanted cases that are consistent in every row so far; all that are wanted where that is all of them."""
+    kept = {row.id for row in rows} - {row.id for row in rows if row.verdict != "consistent"}
+    return cases if len(kept) == len({row.id for row in rows}) else frozenset(kept)
 
 
 @contextlib.contextmanager
@@ -75,14 +87,17 @@ def _alone(exercise: Exercise, data: bytes) -> Iterator[Path]:
     """A copy of the declared file, in a folder that holds nothing else and is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="crashcourse-"))
     try:
+        folder.chmod(0o711)  # a guest reads the copy, and cannot change it
         copy = folder / exercise.file
         copy.write_bytes(data)
+        copy.chmod(0o644)
         yield copy
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(file: Path) -> bytes:
+def read(file: Path) -> bytes:
+    """The bytes of a submission. Raises UsageError where it cannot be read, is no plain file, or is too large."""
     try:
         if file.is_symlink() or not file.is_file():
             text = f"{file} is not a plain file; hand in the exercise's own file"
@@ -97,15 +112,30 @@ def _read(file: Path) -> bytes:
     return data
 
 
-def _result(exercise: Exercise, data: bytes, rows: list[Row], private_seed: int | None) -> Result:
+def unjudged(exercise: Exercise, data: bytes, private_seed: int | None, *, message: str, error: str = "") -> Result:
+    """The result of a submission of which no case could be judged: no points, and no verdict.
+
+    ``message`` is for the learner; ``error``, where the judge itself failed, for whoever runs the course.
+    """
+    outcomes = [Outcome(case=case.id, verdicts={}, message=message) for case in exercise.cases]
+    return _result(exercise, data, rows_of(exercise, outcomes, "public"), private_seed, error=error)
+
+
+def seed_sha256(private_seed: int) -> str:
+    """What a report says of a private seed."""
+    return hashlib.sha256(str(private_seed).encode()).hexdigest()
+
+
+def _result(exercise: Exercise, data: bytes, rows: list[Row], private_seed: int | None, *, error: str = "") -> Result:
     seeds: dict[str, Any] = {"public": PUBLIC_SEED}
     if private_seed is not None:
-        seeds["private_sha256"] = hashlib.sha256(str(private_seed).encode()).hexdigest()
+        seeds["private_sha256"] = seed_sha256(private_seed)
     return Result(
         exercise=exercise.slug,
         submission_sha256=hashlib.sha256(data).hexdigest(),
         seeds=seeds,
-        isolation="same-user",
+        error=error,
+        isolation=guest.isolation(),
         recorder="python",
         rows=rows,
         kit_version=__version__,

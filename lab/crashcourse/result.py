@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from crashcourse.catalog import Exercise
 
 SCHEMA = "crashcourse.result/1"
+JUDGE_FAILED = "the judge failed; who grades knows more"
 VERDICTS = ("consistent", "refused", "violation", "unmeasured")
 Verdict = Literal["consistent", "refused", "violation", "unmeasured"]
 Status = Literal["pass", "fail", "incomplete", "judge-error"]
@@ -128,7 +129,8 @@ class Result:
         """The report for the learner, made from the public rows alone."""
         seeds = {key: value for key, value in self.seeds.items() if key == "public"}
         rows = [row for row in self.rows if row.visibility == "public"]
-        return dataclasses.replace(self, rows=rows, seeds=seeds)
+        error = JUDGE_FAILED if self.error else ""  # its own words may tell of the private twin
+        return dataclasses.replace(self, rows=rows, seeds=seeds, error=error)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VALUES: tuple[dict[str, Any], ...] = (
     {"seq": 1, "text": "triage the inbox"},
-    {"seq": 2, "text": "".join(f"line {number:03d} of a long letter\n" for number in range(200))},
+    {"seq": 2, "text": "".join(f"line {number:03d} of a long letter\n" for number in range(160))},
 )
 """A short checkpoint, then one of more than one page, so that a kill can cut it."""
 

@@ -119,7 +119,7 @@ def _twice(host: Host, *, traced: bool) -> Recorded:
     )
     reasons, proof = fitness(first, whole, description, traced=traced)
     controls = [proof]
-    if not any(reason.code == "empty-trace" for reason in reasons):
+    if not any(reason.code in ("empty-trace", "time-limit") for reason in reasons):
         told = difference(first, recorded(host, traced=traced))
         controls.append(Control(control="runs-agree", passed=not told, detail=told))
         if told:

@@ -49,7 +49,7 @@ def measure(folder: Path) -> Data:
         fallen = tuple(count.fault for count in report.faults if count.violation)
         expect(sorted(fallen), sorted(FALLS[name]), f"the faults to which {name} falls")
         expect([each.code for each in report.unmeasured], [], f"what was not measured of {name}")
-    return {
+    data: Data = {
         "matrix": {
             name: {fault: [cell.verdict, cell.kind] for fault, cell in cells_of(report).items()}
             for name, report in reports.items()
@@ -59,14 +59,27 @@ def measure(folder: Path) -> Data:
             for name in ("correct", "naive_in_place", "naive_no_fsync", "naive_no_dirsync")
         },
         "lost": _lost(reports["naive_no_fsync"]),
+        "beside": {name: _beside(name, folder) for name in ("naive_fsync_wrong_file", "naive_fsync_after_rename")},
         "late": _late(folder),
+        "tokens": {name: _tokens(name, folder) for name in ("naive_tokens_after_b", "correct")},
         "cut stream": _cut_stream(folder),
         "split": {str(size): _split(size, folder) for size in (6_000, 70_000)},
     }
+    tokens = data["tokens"]
+    expect(max(tokens, key=lambda name: tokens[name]), "correct", "who counts the most tokens")
+    return data
 
 
 def _explored(name: str, folder: Path) -> Report:
     return explore(saver(f"{HOME}.{name}"), faults=ASKED, profile="xfs", budget=BRIEF, out=folder / "runs")
+
+
+def _beside(name: str, folder: Path) -> dict[str, list[str]]:
+    """What kills and losses of power make of a save that has its fsync in another place."""
+    report = explore(saver(f"{HOME}.{name}"), faults="kill,power", profile="xfs", budget=BRIEF, out=folder / "runs")
+    fallen = [count.fault for count in report.faults if count.violation]
+    expect(fallen, ["power"], f"the faults to which {name} falls")
+    return {fault: [cell.verdict, cell.kind] for fault, cell in cells_of(report).items()}
 
 
 def _split(text_bytes: int, folder: Path) -> str:
@@ -132,6 +145,13 @@ def _late(folder: Path) -> dict[str, Any]:
     return found
 
 
+def _tokens(name: str, folder: Path) -> int:
+    """The tokens that a run counts which was killed just after its second answer was saved, and resumed."""
+    stage = Stage(folder / f"tokens {name}", f"{HOME}.{name}")
+    stage.start(kill_at="turn2.A+")
+    return int(stage.resume().said["tokens"])
+
+
 def _cut_stream(folder: Path) -> dict[str, Any]:
     """The refund that is paid where the answer that names it is cut behind its second digit."""
     world = World(FileOutside(folder / "cut.jsonl"), make_inbox())
@@ -153,6 +173,9 @@ def tell(data: Data) -> Iterator[str]:
         yield f"\n{name:26} {'killed':24} power lost"
         for after, kill, power in steps:
             yield f"  {after:24} {joined(kill):24} {joined(power)}"
+    yield "\nThe same five calls, the fsync of the file in another place:"
+    for name, row in data["beside"].items():
+        yield f"  {name:25} kill {Cell(*row['kill']).word:4} power {Cell(*row['power']).word}"
     lost = data["lost"]
     yield f"\nnaive_no_fsync, {lost['id']}: {'; '.join(lost['disk'])}; load raised {lost['recovery']}"
     yield "\nThe save points of one whole run:"
@@ -164,6 +187,9 @@ def tell(data: Data) -> Iterator[str]:
         of_right = "" if name == "naive_b_only" else f", counted {right['requests counted']}"
         yield f"\n{name}, killed at {wrong['place']}, resumed: {what} {wrong[what]}{of}"
         yield f"correct, killed at the same place, resumed: {what} {right[what]}{of_right}"
+    yield "\nKilled at turn2.A+, resumed: tokens counted at the end"
+    for name, tokens in data["tokens"].items():
+        yield f"  {name:21} {tokens:5}"
     yield f"\nnaive_cut_stream, an answer that is cut: refund for T-102 {data['cut stream']['refunds'][0]} yen"
     yield ""
     for size, verdict in data["split"].items():

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashcourse.exhibit import Exhibit, expect
+from crashcourse.exhibit import Exhibit, expect, together
 from crashcourse.pictures import Picture, Rung, ladder, tree
 from crashcourse.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from crashcourse.exhibit import Data
 
@@ -28,15 +28,16 @@ def _module(name: str) -> str:
 
 def measure(folder: Path) -> Data:
     """All that the lesson shows, each in a folder of its own."""
-    return {
-        "ways": _ways(folder / "ways", AFTER_REPLY),
-        "ways of reads": _ways(folder / "reads", AFTER_READS),
-        "rungs": [_rung(folder / f"rung {place}", place) for place in REPLY_PLACES],
-        "refused": _refused(folder / "refused"),
-        "counted": _counted(folder / "counted"),
-        "damaged": _damaged(folder / "damaged"),
-        "twice": _twice(folder / "twice"),
+    parts: dict[str, Callable[[Path], Any]] = {
+        "ways": lambda place: _ways(place, AFTER_REPLY),
+        "ways of reads": lambda place: _ways(place, AFTER_READS),
+        "rungs": lambda place: [_rung(place / each, each) for each in REPLY_PLACES],
+        "refused": _refused,
+        "counted": _counted,
+        "damaged": _damaged,
+        "twice": _twice,
     }
+    return dict(zip(parts, together(lambda name: parts[name](folder / name), parts), strict=True))
 
 
 def _ways(folder: Path, place: str) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def _ways(folder: Path, place: str) -> dict[str, Any]:
     dead.start(kill_at=place)
     found = {}
     for way, name in WAYS.items():
-        stage = dead.copy(folder / name, _module(name))
+        stage = dead.copy(folder / way, _module(name))
         end = stage.resume().said
         replies = [ticket for ticket, _ in stage.world()["replies"]]
         found[way] = {

@@ -123,7 +123,7 @@ def _unknown(module: str, folder: Path) -> dict[str, int]:
     def ends_open(place: str) -> bool:
         stage = Stage(folder / place, module, "hasty")
         stage.start(kill_at=place)
-        return stage.resume().said["status"] == "waiting"
+        return bool(stage.resume().said["status"] == "waiting")
 
     return {"places": len(places), "open": sum(together(ends_open, places))}
 

@@ -52,16 +52,16 @@ def _woken(folder: Path, name: str) -> dict[str, Any]:
     head = stage.head()
     assert head is not None
     end = stage.resume().said
-    found = {
+    requests = stage.requests() - asked
+    wakes = 7 if name == "naive_old_future" else 5
+    expect(head.turns, wakes, f"the turn in which {name} wakes")
+    expect(requests > 0, name == "correct", f"whether {name} goes on")
+    return {
         "head": {"seq": head.seq, "line": head.timeline, "turn": head.turns, "status": head.status},
-        "requests": stage.requests() - asked,
+        "requests": requests,
         "end": {"status": end["status"], "turns": end["turns"]},
         "points": points,
     }
-    wakes = 7 if name == "naive_old_future" else 5
-    expect(head.turns, wakes, f"the turn in which {name} wakes")
-    expect(found["requests"] > 0, name == "correct", f"whether {name} goes on")
-    return found
 
 
 def _rows(points: Sequence[Checkpoint]) -> list[list[Any]]:
@@ -104,7 +104,7 @@ def _replies(stage: Stage) -> int:
     return [ticket for ticket, _ in stage.world()["replies"]].count("T-101")
 
 
-def _drafts(folder: Path, name: str, place: str) -> dict[str, dict[str, str]]:
+def _drafts(folder: Path, name: str, place: str) -> dict[str, dict[str, list[str]]]:
     """Killed in the middle of a save: what the next two processes say."""
     found = {}
     for module in (name, "correct"):

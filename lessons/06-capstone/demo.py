@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 HOME = "longrun.capstone"
 MOST_DEATHS, MANY = 6, 50
+MODULES = {"one file, no lease": "crashcourse.unleased"}
+"""Where a design is, if not with the others."""
 SCENES = ("fresh", "poison", "race", "end", "question", "cap")
 FAULT_OF = {
     "naive_wipes_ledger": "fresh",
     "naive_no_attempts": "poison",
-    "naive_no_lease": "race",
+    "one file, no lease": "race",
     "naive_cleanup_first": "end",
     "naive_waiting_lost": "question",
     "naive_cap_after_crash": "cap",
     "correct": "",
 }
-TWO_DEATHS = ("poison", "question")
-"""The scenes in which one crash is not enough."""
 
 
 def measure(folder: Path) -> Data:
@@ -37,7 +37,7 @@ def measure(folder: Path) -> Data:
 
     def played(task: tuple[str, str]) -> dict[str, Any]:
         name, scene = task
-        return _PLAYED[scene](Stage(folder / name / scene, f"{HOME}.{name}", "hasty"))
+        return _PLAYED[scene](Stage(folder / name / scene, MODULES.get(name, f"{HOME}.{name}"), "hasty"))
 
     found: dict[str, dict[str, Any]] = {name: {} for name in FAULT_OF}
     for (name, scene), seen in zip(tasks, together(played, tasks), strict=True):
@@ -82,11 +82,11 @@ def _poison(stage: Stage) -> dict[str, Any]:
 
 
 def _race(stage: Stage) -> dict[str, Any]:
-    """A second process resumes while the first one stands in the middle of a save; then the first one goes on."""
-    ended = stage.start(second_at="turn1.request.named1+", turns=MANY)
+    """A second process resumes while the first one stands still in turn 5; then the first one goes on."""
+    ended = stage.start(second_at="turn5.A+", turns=MANY)
     third = _said(stage.resume(turns=MANY).said)
     said = f"first {_said(ended.said)}, second {_said(ended.second)}, a third one {third}"
-    return _seen(stage, said, "" if third == "done" else "stuck")
+    return _seen(stage, said, "duplicate-effect" if _replies(stage) > 1 else "" if third == "done" else "stuck")
 
 
 def _end(stage: Stage) -> dict[str, Any]:

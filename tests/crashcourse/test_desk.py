@@ -81,6 +81,26 @@ def test_only_a_strict_desk_refuses_what_makes_no_sense(desk: Desk, lab: Lab) ->
         desk_of(lab, strict=True).load()
 
 
+def test_an_opening_keeps_the_evidence_and_clears_what_is_half_written(desk: Desk, lab: Lab) -> None:
+    """A ledger without a checkpoint is one that was lost; a temporary file is what a killed save has left."""
+    desk.save(state())
+    half = lab.dir / "checkpoint.json.0.tmp"
+    half.touch()
+    assert desk_of(lab).load() is not None
+    assert not half.exists()
+    (lab.dir / "checkpoint.json").unlink()
+    half.touch()
+    with pytest.raises(Damaged, match="without a checkpoint"):
+        desk_of(lab).load()
+    assert half.exists()
+
+
+def test_a_desk_without_a_ledger_makes_none(lab: Lab) -> None:
+    """There it is the learner's own business."""
+    desk_of(lab, with_ledger=False).save(state())
+    assert [path.name for path in lab.dir.iterdir()] == ["checkpoint.json"]
+
+
 def test_what_was_saved_does_not_change_afterwards(desk: Desk) -> None:
     """The learner's list goes on growing; the file is as it was."""
     mine = state()

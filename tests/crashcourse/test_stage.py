@@ -99,6 +99,21 @@ def test_a_second_owner_comes_while_the_first_one_stands_still(tmp_path: Path) -
     assert (ended.second["error"], ended.said["status"]) == ("LeaseHeld", "done")
 
 
+def test_where_nothing_stops_them_two_owners_do_everything_twice(tmp_path: Path) -> None:
+    """The same meeting without a lease, in one file: both come to their end, and each reply is out twice."""
+    stage = Stage(tmp_path / "stage", "crashcourse.unleased", "hasty")
+    ended = stage.start(second_at="turn5.A+")
+    assert (ended.second["status"], ended.said["status"]) == ("done", "done")
+    assert [ticket for ticket, _ in stage.world()["replies"]] == ["T-101", "T-101", "T-102", "T-102"]
+
+
+def test_places_inside_of_a_save_are_told_when_asked_for(stage: Stage) -> None:
+    """Each save of a file has two: before and after the new one gets its name."""
+    stage.start(kill_at="turn1.request.named1+")
+    assert stage.places() == ["R+", "turn1.request+"]
+    assert stage.places(drafts=True)[-3:] == ["turn1.request+", "turn1.request.draft1+", "turn1.request.named1+"]
+
+
 def test_a_poisonous_call_kills_who_makes_it(tmp_path: Path) -> None:
     """In turn 7, by SIGKILL, each time."""
     stage = Stage(tmp_path / "stage", CAPSTONE)

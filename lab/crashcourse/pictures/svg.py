@@ -10,6 +10,7 @@ leave the panel.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
@@ -21,6 +22,7 @@ INK, DIM, PANEL, RULE = "#1f2328", "#57606a", "#fcfcfa", "#d0d7de"
 GOOD, BAD, DOUBT, COOL = "#116329", "#a40e26", "#7d4e00", "#0550ae"
 TINTS = {GOOD: "#dafbe1", BAD: "#ffe2e0", DOUBT: "#fff3c4", COOL: "#ddf0ff", DIM: "#eff1f3"}
 """For each colour of letters the ground on which it stands; all have a contrast of at least 5 to 1."""
+_RANDOM = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,}(?![0-9a-f])")
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,8 +49,17 @@ def plain(text: str) -> str:
     >>> plain("a\x1b[31m\x00 caf\u00e9")
     'a\\x1b[31m\\x00 caf\\xe9'
     """
-    safe = text.encode("ascii", "backslashreplace").decode()
+    safe = text.replace("\u2026", "...").encode("ascii", "backslashreplace").decode()
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in safe)
+
+
+def steady(text: str) -> str:
+    """The text without what is drawn at random, which would make every picture another one.
+
+    >>> steady("checkpoint.json.d0223d21fbf94854.tmp  492 bytes")
+    'checkpoint.json.*.tmp  492 bytes'
+    """
+    return _RANDOM.sub("*", text)
 
 
 def cut(text: str, letters: int) -> str:

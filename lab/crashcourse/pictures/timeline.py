@@ -21,6 +21,7 @@ from crashcourse.pictures.svg import (
     cut,
     letters_in,
     plain,
+    steady,
     width,
 )
 
@@ -168,10 +169,10 @@ def timeline_of(title: str, finding: Finding) -> Picture:
     """The last ops before the crash of a finding of crashlab; those that a power loss took are crossed out."""
     ops = [op for op in finding.ops if op.run == 0]
     marks = [
-        Mark(at, "done by the save" if op.path else "told", f"{op.op} {op.text}".strip(), lost=op.note == "lost")
+        Mark(at, "files" if op.path else "told", steady(f"{op.op} {op.text}".strip()), lost=op.note == "lost")
         for at, op in enumerate(ops, start=1)
     ]
-    left = [f"{line.path}  {line.bytes:,} bytes  {line.state}".rstrip() for line in finding.disk]
+    left = [steady(f"{line.path}  {line.bytes:,} bytes  {line.state}".rstrip()) for line in finding.disk]
     observed = finding.observed
-    left.append(f"recovery: {observed.error or observed.how}")
+    left.append(steady(f"recovery: {observed.error or observed.how}"))
     return timeline(title, marks, crash=len(marks), crash_text=finding.fault_line, left=left)

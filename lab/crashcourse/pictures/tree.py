@@ -18,6 +18,7 @@ from crashcourse.pictures.svg import (
     cut,
     letters_in,
     plain,
+    steady,
 )
 
 if TYPE_CHECKING:
@@ -88,10 +89,11 @@ def _change(was: str | None, now: str | None) -> str:
 
 def tree_of(title: str, finding: Finding) -> Picture:
     """What the crash of a finding did to the files that the program saw, and what the recovery made of it."""
-    before = {each.path: f"{each.before:,} bytes" for each in finding.changes if each.before is not None}
-    after = {each.path: f"{each.after:,} bytes" for each in finding.changes if each.after is not None}
+    before = {steady(each.path): f"{each.before:,} bytes" for each in finding.changes if each.before is not None}
+    after = {steady(each.path): f"{each.after:,} bytes" for each in finding.changes if each.after is not None}
     for line in finding.disk:
-        if line.path not in before and line.path not in after and line.type == "file":
-            before[line.path] = after[line.path] = f"{line.bytes:,} bytes"
-    told = finding.observed.error or finding.observed.how
+        path = steady(line.path)
+        if path not in before and path not in after and line.type == "file":
+            before[path] = after[path] = f"{line.bytes:,} bytes"
+    told = steady(finding.observed.error or finding.observed.how)
     return tree(title, before, after, notes=[f"then recovery: {told}", f"that is: {finding.kind}"])

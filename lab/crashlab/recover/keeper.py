@@ -19,9 +19,10 @@ import socket
 import sys
 import traceback
 from dataclasses import dataclass
+from typing import Any
 
 from crashlab import directory
-from crashlab.recover import place, server, sweep, wire
+from crashlab.recover import guest, place, server, sweep, wire
 
 LOG_NAME = "lab.log"
 ROOT_NAME = "root"
@@ -30,12 +31,13 @@ _GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the main process passes on the command line, as JSON."""
+    """What the main process passes on the command line, as JSON; ``guest`` is the form of another user, or None."""
 
     control: int
     main: int
     temporary: str
     root: str
+    guest: dict[str, Any] | None = None
 
 
 def main() -> None:
@@ -53,6 +55,8 @@ def main() -> None:
     folder = ""
     started: list[int] = []
     try:
+        if arguments.guest is not None:
+            guest.enter(arguments.guest)
         folder = _make_folder(arguments)
         Keeper(control, arguments.main, folder, started).serve()
     except FileExistsError as error:

@@ -23,6 +23,9 @@ PLACES = ("dir", "home", "tmp")
 NO_NAMESPACE = "CRASHLAB_NO_NAMESPACE"
 """Environment switch: ``1`` uses the root itself, one recovery at a time."""
 
+quota = "50%"
+"""How large the tmpfs of a root may get: at most half of the memory, so that who fills the disk meets ENOSPC first."""
+
 _CLONE_NEWNS = 0x0002_0000
 _CLONE_NEWUSER = 0x1000_0000
 _MS_NOSUID = 2
@@ -66,8 +69,7 @@ def pin(root: str) -> str:
         return refused
     if library.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0:
         return f"mount --make-rprivate /: {os.strerror(ctypes.get_errno())}"
-    # At most half of the memory: a subject that fills the disk meets ENOSPC before the machine does.
-    data = b"mode=0700,size=50%"
+    data = f"mode=0700,size={quota}".encode()
     if library.mount(b"crashlab", os.fsencode(root), b"tmpfs", _MS_NOSUID | _MS_NODEV, data) != 0:
         return f"mount -t tmpfs {root}: {os.strerror(ctypes.get_errno())}"
     if user != 0:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from crashlab.errors import UsageError
+from crashlab.recover import guest
 from crashlab.recover.wire import BOOTSTRAP, Channel
 
 _FIXED = {
@@ -37,11 +38,13 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
         text = f"crashlab runs recoveries on Linux and macOS, not on {sys.platform}; use WSL there"
         raise UsageError(text)
     ours, theirs = socket.socketpair()
+    somebody = guest.current()
     arguments = {
         "control": theirs.fileno(),
         "main": os.getpid(),
-        "temporary": _temporary_folder(),
+        "temporary": somebody.temporary if somebody else _temporary_folder(),
         "root": root or "",
+        "guest": somebody.form() if somebody else None,
     }
     # HOME becomes the traced one; packages that the user installed for themselves stay where they are.
     base = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}

@@ -188,6 +188,22 @@ def test_a_finding_is_a_tree_before_and_after() -> None:
     assert "that is: stuck" in text
 
 
+@pytest.mark.parametrize("draw", [timeline_of, tree_of])
+def test_names_that_are_drawn_at_random_are_left_out(draw: Callable[[str, Finding], Picture]) -> None:
+    """Two runs of one program give one picture, whatever they call their temporary files."""
+    pictures = []
+    for name in ("a.json.0123456789abcdef.tmp", "a.json.fedcba9876543210.tmp"):
+        bad = finding(
+            ops=(OpLine(n=1, op="create", text=name, path=name),),
+            disk=(DiskLine(path=name, type="file", bytes=9),),
+            changes=(FileChange(path=name, change="changed", before=9, after=9),),
+            observed=Observed(how="raised", error=f"Damaged: {name}"),
+        )
+        pictures.append(draw("A title", bad).svg)
+    assert pictures[0] == pictures[1]
+    assert "a.json.*.tmp" in pictures[0]
+
+
 @pytest.mark.parametrize(
     ("counted", "word"),
     [

