@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HOME = "longrun.capstone"
 MOST_DEATHS, MANY = 6, 50
-MODULES = {"one file, no lease": "crashcourse.unleased"}
+MODULES = {"one file, no lease": "longrun.capstone.naive_no_lease"}
 """Where a design is, if not with the others."""
 SCENES = ("fresh", "poison", "race", "end", "question", "cap")
 FAULT_OF = {

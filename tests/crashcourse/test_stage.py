@@ -101,7 +101,7 @@ def test_a_second_owner_comes_while_the_first_one_stands_still(tmp_path: Path) -
 
 def test_where_nothing_stops_them_two_owners_do_everything_twice(tmp_path: Path) -> None:
     """The same meeting without a lease, in one file: both come to their end, and each reply is out twice."""
-    stage = Stage(tmp_path / "stage", "crashcourse.unleased", "hasty")
+    stage = Stage(tmp_path / "stage", "longrun.capstone.naive_no_lease", "hasty")
     ended = stage.start(second_at="turn5.A+")
     assert (ended.second["status"], ended.said["status"]) == ("done", "done")
     assert [ticket for ticket, _ in stage.world()["replies"]] == ["T-101", "T-101", "T-102", "T-102"]

@@ -13,6 +13,7 @@ import pytest
 from packaging.metadata import Metadata
 
 import crashlab
+from crashcourse.material import FOLDERS
 from tests.packaging.conftest import ROOT, build
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ def sources() -> set[str]:
     return {name for name in found if "__pycache__" not in name}
 
 
+def material() -> set[str]:
+    """Every file of the course, by its path in the repository."""
+    every = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
+    return {path.relative_to(ROOT).as_posix() for path in every if "__pycache__" not in path.parts}
+
+
 def unpacked(archive: Path) -> dict[str, bytes]:
     """Name and bytes of each file of a wheel."""
     with zipfile.ZipFile(archive) as opened:
@@ -51,7 +58,9 @@ def archived(archive: Path) -> dict[str, bytes]:
 def test_the_wheel_has_every_file_of_the_packages_and_no_other(wheel: Path) -> None:
     """Templates, the schema and the markers of types among them; neither tests nor benchmarks."""
     files = unpacked(wheel)
-    assert {name for name in files if not name.startswith(f"{INFO}/")} == sources()
+    assert {name for name in files if not name.startswith(f"{INFO}/")} == sources() | {
+        f"crashcourse/material/{name}" for name in material()
+    }
     for name in (
         "crashlab/report/schema.json",
         "crashlab/report/templates/report.html.j2",
@@ -106,7 +115,7 @@ def test_the_source_archive_has_what_a_clone_has(sdist: Path) -> None:
         "LICENSE",
     ):
         assert name in files
-    assert {f"lab/{name}" for name in sources()} <= set(files)
+    assert {f"lab/{name}" for name in sources()} | material() <= set(files)
     assert [name for name in files if LEFTOVERS.search(name)] == []
 
 

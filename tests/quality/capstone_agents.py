@@ -1,7 +1,8 @@
 """The naive agents of lesson 6: what each must be found by, where, and what makes it the correct one.
 
 ``state`` is one crash state of the fault that shows it, "" where only a sweep finds the gravest; ``kinds`` are all
-kinds that its sweep finds, gravest first. ``twin_subject`` is the correct agent, which meets what the naive one met.
+kinds that its sweep finds, gravest first. ``twin_subject`` is the correct agent, which meets what the naive one met; ""
+for that of one file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from longrun.capstone import (
     naive_waiting_lost,
     naive_wipes_ledger,
 )
+from longrun.checkpoint import correct as one_file
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -77,12 +79,12 @@ PLANTED: dict[str, Planted] = {
     "no lease": Planted(
         naive_no_lease,
         "race",
-        ("stale-write", "stuck"),
-        "race@20",
-        "after the second one had taken over",
+        ("duplicate-effect",),
+        "race@60",
+        "times, expected 1",
         "lease",
-        correct.HARNESS,
-        "subject_short",
+        one_file.HARNESS,
+        "",
         blind="kill",
     ),
     "cleanup first": Planted(

@@ -17,7 +17,7 @@ import pytest
 
 import longrun
 from crashlab import Budget, explore
-from longrun.capstone import correct, naive_no_lease
+from longrun.capstone import correct
 from longrun.checkpoint import correct as one_file
 from longrun.inbox import SHORT_BODY_BYTES
 from longrun.subjects import describe
@@ -32,6 +32,7 @@ SMALL = Budget(real_kills=1, nested=2, sample=0, subset=0, time_s=300.0)
 LARGE = Budget(states=60_000, real_kills=12, nested=60, sample=200, time_s=1_500.0)
 FEW = "kill,power,recovery,damage:swap,error:short-write"
 
+ONE_FILE = describe(one_file.HARNESS, name="one file", body_bytes=SHORT_BODY_BYTES)
 SCENES = ("subject_fresh", "subject_waiting", "subject_waiting_hasty", "subject_turns", "subject_tokens")
 
 
@@ -73,7 +74,7 @@ def test_the_fault_is_found_for_what_it_is(fault: str, tmp_path: Path, monkeypat
         assert not [each for each in report.unmeasured if each.code != "never-recovered"], str(report)
         state = finding.id
     if planted.state:
-        twin = f"longrun.capstone.correct:{planted.twin_subject}"
+        twin = ONE_FILE if not planted.twin_subject else f"longrun.capstone.correct:{planted.twin_subject}"
         report = sweep(twin, tmp_path, planted.fault, ONE, only=state)
         assert report.verdict == "consistent", str(report)
         assert sum(count.judged for count in report.faults) == 1
@@ -101,17 +102,6 @@ def test_its_one_mend_makes_it_the_twin(fault: str) -> None:
     planted = PLANTED[fault]
     assert planted.twin != planted.module.HARNESS
     assert planted.mended() == planted.twin
-
-
-def test_without_points_two_owners_do_each_act_twice(tmp_path: Path) -> None:
-    """Points refuse a number that is taken, and the ledger is asked under its own lock: they hold off the worst.
-
-    In a run that is kept in one file nothing else does what the lease does.
-    """
-    harness = replace(one_file.HARNESS, lease=naive_no_lease.Unowned)
-    subject = describe(harness, name="agent", body_bytes=SHORT_BODY_BYTES)
-    report = sweep(subject, tmp_path, "race", ONE, only="race@8")
-    assert {finding.kind for finding in report.findings} == {"duplicate-effect"}, str(report)
 
 
 # --- the correct one ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ _numbers = {}
 
 
 def _made_up(descriptor):
-    path = _os.readlink(f"/proc/self/fd/{descriptor}").partition("/root/")[2]
+    path = _os.readlink(f"/proc/self/fd/{descriptor}").partition("/root" + "/")[2]
     number = 1 if path == "dir" else _numbers.setdefault(path, 4 + len(_numbers))
     if _recording is None:
         return

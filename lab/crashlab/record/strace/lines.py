@@ -26,6 +26,8 @@ _HEAD_BYTES = 100
 _HEAD = re.compile(r"(\d+) +(\d+)\.(\d{9}) ")
 _BEGUN = re.compile(rb"(\d+) +(\d+)\.(\d{9}) (\w+)\(")
 _CALL = re.compile(r"(\w+)\((.*)\)\s+= (\S+)(.*)", re.DOTALL)
+_NOT_SEEN = re.compile(r"(<\.\.\. )?\?\?\?[( ]")
+"""What strace writes where its process died before it could be asked which call it was in. Measured."""
 _RESUMED = re.compile(r"<\.\.\. (\w+) resumed>")
 _UNFINISHED = " <unfinished ...>"
 _NUMBER = re.compile(r"-?(0x[0-9a-f]+|\d+)")
@@ -226,7 +228,7 @@ class Calls:
         text = line.text
         if text.startswith("+++"):
             return self._end(line.pid, text)
-        if text.startswith("---"):
+        if text.startswith("---") or _NOT_SEEN.match(text):
             return None
         if text.endswith(_UNFINISHED):
             part = Line(line.pid, line.time_ns, text[: -len(_UNFINISHED)], line.strings)

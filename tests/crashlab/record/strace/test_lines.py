@@ -60,6 +60,14 @@ def test_a_call_in_two_parts() -> None:
     assert (call.result, call.returned, call.resumed) == (None, True, True)
 
 
+def test_a_call_that_nobody_saw_is_none() -> None:
+    """A process that is killed before strace can ask it leaves a line without a name; the end comes after it."""
+    lines = (
+        b"1 1.000000000 ???()        = ?\n1 1.000000001 ???( <unfinished ...>\n1 1.000000002 <... ??? resumed>) = ?\n"
+    )
+    assert taken(lines + b"1 1.000000003 +++ killed by SIGKILL +++\n") == [None] * 3 + [End(1, signal="SIGKILL")]
+
+
 def test_ends() -> None:
     """An exit code, a signal, and a thread that took the place of its process by an exec."""
     assert taken(b"1 1.000000000 +++ exited with 3 +++\n2 1.000000000 +++ killed by SIGKILL (core dumped) +++\n") == [
