@@ -106,6 +106,7 @@ class Page:
             file=io.StringIO(),
             width=width,
             force_terminal=color,
+            force_jupyter=False,  # in a notebook rich would show an empty output beside each text
             color_system="standard" if color else None,
             no_color=not color,
             legacy_windows=False,

@@ -79,3 +79,12 @@ def test_badges_can_be_read_on_any_ground() -> None:
     """White on a dark ground of their own, whatever the theme."""
     text = dataclasses.replace(VIOLATION)._repr_html_()
     assert re.search(r"background:#[0-9a-f]{6};color:#fff", text)
+
+
+def test_a_text_shows_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook rich would show an empty output for each text that is made, also for one in an error."""
+    shown: list[object] = []
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *given: shown.append(given))
+    assert "VIOLATION" in str(VIOLATION)
+    assert shown == []
