@@ -177,11 +177,9 @@ def _crossings(race: Race) -> list[str]:
     """What stands between the stretches."""
     told = ["the first owner stands still; a second one enters"]
     if race.waited == SECOND:
-        return [*told, "the second owner waits; the first one goes on beside it"]
+        return [*told, "the second owner waits; the first one goes on", "the second one goes on"]
     if race.point.switch:
         told.append("the second owner stands still; the first one goes on")
-        told.append(
-            "the first owner waits; both go on" if race.waited else "the first owner has ended; the second goes on"
-        )
-        return told
+        told.append(f"the first owner {'waits' if race.waited else 'has ended'}; the second goes on")
+        return [*told, "the first one goes on"] if race.waited else told
     return [*told, "the second owner has ended; the first one goes on"]

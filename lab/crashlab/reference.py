@@ -139,9 +139,15 @@ def _twice(host: Host, *, traced: bool) -> Recorded:
 def fitness(
     first: RawRecording, whole: t.Trace, description: dict[str, Any], *, traced: bool
 ) -> tuple[list[UnmeasuredReason], Control]:
-    """What makes one recording unfit to judge by, and the replay proof. ``whole`` is its trace."""
+    """What makes one recording unfit to judge by, and the replay proof. ``whole`` is its trace.
+
+    A run that was ended at its time limit may have died between a change and its telling, so that its last directory
+    proves nothing against the recorder: the limit alone is told.
+    """
     reasons = [*_unfit(first, description), *_outside(first)]
     differing = replay_proof(whole, first.last, description["rebuilt"])
+    if first.how == "hang":
+        return reasons, Control(control="replay-proof", passed=not differing, detail="; ".join(differing[:3]))
     hidden = tuple(text for text in first.unseen if not text.startswith(CHILD_STARTED))
     if differing:
         reasons.append(_unseen(differing, first.unseen, traced=traced))

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 EVERY = catalog.exercises()
 MISTAKES = [(exercise, name) for exercise in EVERY for name in exercise.wrong]
 PRIVATE_SEED = 20_261
-BY_CHANCE = "audit"
-"""Its solution got 84 points once in two whole runs. The likely cause is its witness of two owners: the release of a
-lock lets both run at once. Until a race holds the waiting owner back, it is judged in the full profile alone."""
-SOLVED = [pytest.param(each, marks=[pytest.mark.full] * (each.slug == BY_CHANCE)) for each in EVERY]
 
 
 def named(value: object) -> str | None:
@@ -32,7 +28,7 @@ def named(value: object) -> str | None:
     return value.slug if isinstance(value, catalog.Exercise) else None
 
 
-@pytest.mark.parametrize("exercise", SOLVED, ids=named)
+@pytest.mark.parametrize("exercise", EVERY, ids=named)
 def test_the_solution_gets_all_points(exercise: Exercise, tmp_path: Path) -> None:
     """Under the public seed and under a private one."""
     result = mark(exercise, exercise.folder / "solution" / exercise.file, private_seed=PRIVATE_SEED, out=tmp_path)

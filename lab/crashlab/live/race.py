@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from crashlab.directory import NUMBER
     from crashlab.lab import Sink
     from crashlab.record.python import Recorder
 
@@ -58,6 +60,8 @@ _READ_BYTES = 1 << 16
 class RaceGate:
     """Stops its process once, after op ``after``: ``stop`` returns when it may go on. ``ended`` is called at its end.
 
+    ``news`` gives the numbers of inodes that the other owner has made, as far as they are told.
+
     >>> stops = []
     >>> gate = RaceGate(2, lambda: stops.append("stopped"))
     >>> [(gate.before(n), len(stops))[1] for n in (1, 2, 3, 4)]
@@ -67,6 +71,7 @@ class RaceGate:
     after: int
     stop: Callable[[], None]
     ended: Callable[[], object] | None = None
+    news: Callable[[], NUMBER] = dict
     passed: bool = False
 
     def before(self, n: int) -> None:
@@ -179,6 +184,17 @@ class SharedLab(Lab):
             return super().records(name)
 
 
+def _numbers(told: Any) -> NUMBER:
+    """One line of the worker's; waits for it."""
+    said = b""
+    while not said.endswith(b"\n"):
+        part = told.read(_READ_BYTES)
+        if not part:  # the worker has died, and this process is about to
+            break
+        said += part
+    return {(device, inode): number for device, inode, number in json.loads(said or b"[]")}
+
+
 class Owner:
     """One owner in its own process: its gate, its lab, and what it does.
 
@@ -197,7 +213,7 @@ class Owner:
     ) -> None:
         self._recorder, self._tell = recorder, tell
         self._who, self._go, self._nothing = form["who"], form["go"], form["nothing"]
-        self.gate = RaceGate(NEVER if form["after"] is None else form["after"], self._stop, self._told)
+        self.gate = RaceGate(NEVER if form["after"] is None else form["after"], self._stop, self._told, self._news)
         self.world = OutsideRecord(form["record"], self._who)
         ends = stop_after_acks is not None and self._who == FIRST
         self._sink: Sink = stop_after(recorder.event, stop_after_acks or 0) if ends else recorder.event
@@ -209,14 +225,15 @@ class Owner:
     def _stop(self) -> None:
         """Say so, and wait for the word to go on; what the other has made meanwhile is then known by its numbers."""
         self._tell({"stopped": True, "numbers": self._recorder.numbers()})
-        waiting, said = REAL.FileIO(self._go, "rb"), b""
-        while not said.endswith(b"\n"):
-            part = waiting.read(_READ_BYTES)
-            if not part:  # the worker has died, and this process is about to
-                break
-            said += part
-        waiting.close()
-        self._recorder.learn({(device, inode): number for device, inode, number in json.loads(said or b"[]")})
+        with REAL.FileIO(self._go, "rb") as waiting:
+            self._recorder.learn(_numbers(waiting))
+
+    def _news(self) -> NUMBER:
+        """What was told to one that went on without having stood at its gate: it was frozen as it waited."""
+        with REAL.FileIO(self._go, "rb") as told:
+            poll = select.poll()
+            poll.register(told, select.POLLIN)
+            return _numbers(told) if poll.poll(0) else {}
 
     def act(self, subject: Store | Log | Subject) -> dict[str, Any]:
         """Do what this owner does.

@@ -95,6 +95,14 @@ class Striker(Protocol):
         """
 
 
+@runtime_checkable
+class Informed(Protocol):
+    """A gate that can learn what another process has made at the same place."""
+
+    def news(self) -> NUMBER:
+        """The numbers of inodes that it has been told since, to be asked where an inode is not known."""
+
+
 class Planner(Protocol):
     """Looks at a call before it happens. None: the call is none of ours."""
 
@@ -143,6 +151,7 @@ class Watch:
         self._gate = gate
         asked: object = gate
         self._striker: Striker | None = asked if isinstance(asked, Striker) else None
+        self._informed: Informed | None = asked if isinstance(asked, Informed) else None
         self._count = 0
         self._depth = 0
         self._waiting: deque[Change] = deque()
@@ -280,7 +289,11 @@ class Watch:
 
     def number(self, status: os.stat_result) -> int | None:
         """The number of a real inode, where it is known."""
-        return self.numbers.get((status.st_dev, status.st_ino))
+        known = self.numbers.get((status.st_dev, status.st_ino))
+        if known is None and self._informed is not None:
+            self.numbers = {**self._informed.news(), **self.numbers}
+            known = self.numbers.get((status.st_dev, status.st_ino))
+        return known
 
     def new(self, status: os.stat_result, path: str) -> int:
         """A number for a new inode, even where the kernel gives an old real one out again."""

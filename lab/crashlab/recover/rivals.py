@@ -5,8 +5,10 @@ and ended with it. In order: the first owner runs up to its op; the second one e
 an op of its own; the first goes on to its end; then the second does, if it was stopped.
 
 A wait is no hang: where the one that runs waits for the one that is stopped (the kernel lists it as waiting for a
-lock, or for :data:`PATIENCE_S` it told no op and mostly slept), the other goes on as well, and both run to their ends.
-Taking a slow owner for a waiting one costs nothing but the order: it is one that could have happened.
+lock, or for :data:`PATIENCE_S` it told no op and mostly slept), it is frozen as it waits (SIGSTOP), and the other goes
+on to its end; then it goes on itself. Were it let wait, the release of a lock would let both run at once, in an order
+that chance makes. What follows a release is tried all the same: by the points behind it. Only where each waits for
+the other, both run. Taking a slow owner for a waiting one costs nothing but the order: it could have happened.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import math
 import os
 import select
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashlab import directory
@@ -73,6 +76,7 @@ class Seat:
         self.follower: _OwnerFollower
         self.ended: Ended | None = Ended()  # nothing runs
         self.killed = False
+        self.frozen: list[int] = []
         self.ops = 0
         self._limit_s = 0.0
         self._gate = -1
@@ -102,8 +106,8 @@ class Seat:
 
     @property
     def running(self) -> bool:
-        """Whether it lives and is not stopped."""
-        return self.ended is None and not self.follower.stopped
+        """Whether it lives and is neither stopped nor frozen."""
+        return self.ended is None and not self.follower.stopped and not self.frozen
 
     @property
     def begun(self) -> bool:
@@ -112,10 +116,25 @@ class Seat:
 
     def release(self, numbers: Sequence[Sequence[int]]) -> None:
         """Let it go on, with the numbers of inodes that the other one knows."""
-        text = json.dumps([list(each) for each in numbers]).encode() + b"\n"
-        os.write(self._gate, text if len(text) <= _FIFO_BYTES else b"[]\n")
+        self._send(numbers)
         self.follower.stopped = False
         self.allow()
+
+    def freeze(self) -> None:
+        """Hold all its processes as they are, in the midst of a wait."""
+        self.frozen = self.pids()
+        sweep.freeze(self.frozen)
+
+    def thaw(self, numbers: Sequence[Sequence[int]]) -> None:
+        """Let them go on, as :meth:`release` does."""
+        self._send(numbers)
+        sweep.thaw(self.frozen)
+        self.frozen = []
+        self.allow()
+
+    def _send(self, numbers: Sequence[Sequence[int]]) -> None:
+        text = json.dumps([list(each) for each in numbers]).encode() + b"\n"
+        os.write(self._gate, text if len(text) <= _FIFO_BYTES else b"[]\n")
 
     def allow(self) -> None:
         """A new time limit, from now on."""
@@ -133,7 +152,8 @@ class Seat:
     def end(self) -> None:
         """Its nursery has told the end, or has died."""
         end = self.nursery.ended()
-        self.killed = self.stopped  # it stood still: somebody has ended it
+        self.killed = self.stopped or bool(self.frozen)  # it stood still: somebody has ended it
+        self.frozen = []
         self.ended = self.follower.finish(None if end is None else end[0])
         self.ended.left = end[1] if end is not None and self.ended.how != "hang" else ()
         self.ended.stdout, self.ended.stderr = self.output.finish()
@@ -252,16 +272,27 @@ class Rivals:
         self._turn(SECOND)
         self._start(second, request, request["switch"], known)
         if not self._follow([second], lambda: second.stopped or second.ended is not None, waits=True):
-            self._go(first, ())
-            self._to_the_end()
+            self._alone(first, second)
             return SECOND
         stopped = second.stopped
         self._go(first, second.follower.numbers)
-        waits = not self._follow([first], lambda: first.ended is not None, waits=stopped)
+        if not self._follow([first], lambda: first.ended is not None, waits=stopped):
+            self._alone(second, first)
+            return FIRST
         if second.stopped:
-            self._go(second, () if waits else first.follower.numbers)
+            self._go(second, first.follower.numbers)
         self._to_the_end()
-        return FIRST if waits else ""
+        return ""
+
+    def _alone(self, seat: Seat, waiting: Seat) -> None:
+        """``waiting`` waits for ``seat``, which goes on alone until it ends or waits in its turn; then both run."""
+        waiting.freeze()
+        self._go(seat, ())
+        self._follow([seat], lambda: seat.ended is not None, waits=True)
+        if waiting.frozen:  # else the other one has ended it
+            self._turn(waiting.name)
+            waiting.thaw(seat.follower.numbers)
+        self._to_the_end()
 
     def _go(self, seat: Seat, numbers: Sequence[Sequence[int]]) -> None:
         if seat.stopped:  # else the other owner has ended it
@@ -273,13 +304,20 @@ class Rivals:
         self._turns.append((who, len(self._ops)))
 
     def _to_the_end(self) -> None:
-        """Both run. The one that outlives the other gets its time again: it may have waited for that end."""
-        alive = [seat for seat in self._seats if seat.ended is None]
-        self._follow(alive, lambda: any(seat.ended is not None for seat in alive) or not alive)
-        rest = [seat for seat in alive if seat.ended is None]
-        for seat in rest:
-            seat.allow()
-        self._follow(rest, lambda: all(seat.ended is not None for seat in rest))
+        """All that live run. One that outlives the other gets its time again: it may have waited for that end.
+
+        One that has waited before it came to its gate does not stop there: the other one has gone on already.
+        """
+        while alive := [seat for seat in self._seats if seat.ended is None]:
+            for seat in alive:
+                if seat.stopped:
+                    seat.release(())
+                seat.allow()
+            self._follow(alive, partial(self._changed, alive))
+
+    @staticmethod
+    def _changed(seats: Sequence[Seat]) -> bool:
+        return any(seat.stopped or seat.ended is not None for seat in seats)
 
     def _start(self, seat: Seat, request: Message, after: int | None, numbers: Sequence[Sequence[int]]) -> None:
         form = {

@@ -30,6 +30,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 0.5
 """A process that is ending by itself (a resource tracker, a helper at its end of input) gets this long."""
 _KILL_LIMIT_S = 10.0
+_FREEZE_LIMIT_S = 5.0
 CAN_SWEEP = sys.platform == "linux"
 
 
@@ -102,6 +103,38 @@ def is_running(pid: int) -> bool:
     except OSError:  # the process ended while it was looked at
         return False
     return any(_state(int(task)) == "R" for task in tasks)
+
+
+def freeze(pids: Iterable[int]) -> None:
+    """SIGSTOP for these processes; returns when each stands still, whatever it was in the midst of, or has ended.
+
+    A lock that one of them waited for is not handed to it meanwhile: the wait begins anew (flock(2), fcntl(2)).
+    """
+    _tell(pids := list(pids), signal.SIGSTOP)
+    deadline = time.monotonic() + _FREEZE_LIMIT_S
+    while CAN_SWEEP and not all(map(_stands, pids)):
+        if time.monotonic() > deadline:
+            return  # deep in the kernel, where it does nothing of its own; it stops when it comes out
+        os.sched_yield()  # a few microseconds: no event tells that somebody else's child has stopped
+
+
+def thaw(pids: Iterable[int]) -> None:
+    """SIGCONT for these processes."""
+    _tell(pids, signal.SIGCONT)
+
+
+def _stands(pid: int) -> bool:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # the process ended while it was looked at
+        return True
+    return all(_state(int(task)) in ("T", "t", "Z", "X", "") for task in tasks)
+
+
+def _tell(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def command_line(pid: int) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -94,6 +95,50 @@ def test_one_that_waits_for_the_other_is_no_hang() -> None:
         held, holds = raced(host, 2), raced(host, 0, 2)
     assert (held["waited"], ends(held)) == ("second", ["done", "done"])
     assert (holds["waited"], ends(holds)) == ("first", ["done", "done"])
+
+
+def locked_once(lab: Lab) -> str:
+    """Holds a lock over one file of three, and works on when it has let it go."""
+    with open(lab.dir / "lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (lab.dir / "a").write_text("x")
+    return three_files(lab)
+
+
+@pytest.mark.parametrize(
+    ("place", "order", "waited"),
+    [((2, None), "1" * 9 + "2" * 8, "second"), ((0, 2), "22" + "1" + "2" * 7 + "1" * 8, "first")],
+)
+def test_one_that_waits_goes_on_when_the_other_has_ended(
+    place: tuple[int, int | None], order: str, waited: str
+) -> None:
+    """Not as soon as the lock is free: then both would run, and each time their ops would be mixed otherwise."""
+    with Host(travel.pack(Subject(locked_once))) as host:
+        told = [raced(host, *place) for _ in range(5)]
+    assert {(owners_of(each), each["waited"]) for each in told} == {(order, waited)}
+    assert not any(
+        owner["watched"]["unseen"] for each in told for owner in each["owners"]
+    )  # each knew the other's files
+
+
+def waits_in_turn(lab: Lab) -> str:
+    """The second one waits for a file, and the first one then waits for another that the second one has yet to make."""
+    entered = (lab.dir / "begun").exists()
+    (lab.dir / "begun").write_text("x")
+    mine, other = ("b", "a") if entered else ("a", "b")
+    while entered and not (lab.dir / other).exists():
+        time.sleep(0.01)
+    (lab.dir / mine).write_text("x")
+    while not (lab.dir / other).exists():
+        time.sleep(0.01)
+    return "done"
+
+
+def test_where_each_waits_for_the_other_in_turn_both_run() -> None:
+    """Else neither would ever end."""
+    with Host(travel.pack(Subject(waits_in_turn))) as host:
+        told = raced(host, 2)
+    assert (told["waited"], ends(told)) == ("second", ["done", "done"])
 
 
 def waits_for_ever(lab: Lab) -> str:

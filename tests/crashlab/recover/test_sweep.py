@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import crashlab
+from crashlab.recover import sweep
 
 PROGRAM = """
 import os, subprocess, sys
@@ -80,3 +83,21 @@ def test_descendants_are_found_without_zombies() -> None:
         "print(zombie in found, shell.pid in found)\nsweep.end_all()\nprint(sweep.descendants(os.getpid()))"
     )
     assert run(body) == ["False True", "[]"]
+
+
+def test_a_frozen_process_is_not_handed_the_lock_that_it_waits_for(tmp_path: Path) -> None:
+    """Whoever comes next gets it; thawed, it waits anew and has its turn. An ended process is no error."""
+    lock = tmp_path / "lock"
+    waiter = "import fcntl, sys; fcntl.flock(open(sys.argv[1], 'ab'), fcntl.LOCK_EX); print('mine')"
+    with open(lock, "ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = subprocess.Popen([sys.executable, "-c", waiter, str(lock)], stdout=subprocess.PIPE, text=True)
+        while f" {process.pid} " not in Path("/proc/locks").read_text():
+            assert process.poll() is None
+        sweep.freeze([process.pid])
+    with open(lock, "ab") as next_one:
+        fcntl.flock(next_one, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    sweep.thaw([process.pid])
+    assert process.communicate()[0] == "mine\n"
+    sweep.freeze([process.pid])
+    sweep.thaw([process.pid])
