@@ -8,12 +8,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 SETUP  := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-portable bench lint clean
+.PHONY: help demo test test-full test-portable coverage bench lint clean
 
 help:
 	@echo "make demo       watch agents that forget and agents that do not, in half a minute"
-	@echo "make test       lint, then the quick tests with coverage"
+	@echo "make test       lint, then the quick tests"
 	@echo "make test-full  lint, then the tests with many more examples and the slow ones"
+	@echo "make coverage   what the tests of crashlab's modules reach"
 	@echo "make test-portable  the tests that need neither Linux nor root nor strace"
 	@echo "make bench      how fast the lab is on this machine, as ratios"
 	@echo "make lint       ruff and mypy"
@@ -22,15 +23,17 @@ help:
 demo: $(VENV)/.core
 	@$(BIN)/crashlab demo
 
-# Being measured makes Python three times slower. So the tests of whole checks, of real disks and of other programs run
-# without it; the tests of the modules, which are the rest, say what is covered.
+# Being measured makes Python three times slower. So only the tests of the modules say what is covered, in a target of
+# their own: not the tests of whole checks, of real disks and of other programs.
 WHOLE := tests/quality tests/casebook tests/use_cases tests/longrun tests/crashcourse tests/exercises tests/packaging \
          tests/versions tests/benchmarks \
          $(wildcard tests/test_*.py) \
          tests/crashlab/test_real_disk.py tests/crashlab/disk/test_validation.py
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 $(WHOLE)
+	@$(BIN)/python -m pytest -n 2
+
+coverage: $(VENV)/.dev
 	@$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(WHOLE:%=--ignore=%)
 
 test-full: lint
