@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crashlab.recover.watch import Output
 
 Launch = Callable[[bytes], int]
-"""Start a process for a job in marshal form; returns its pid."""
+"""Do a job in marshal form in a process started for it; returns the wait status of that, once it has ended."""
 
 LaunchFor = Callable[[int, "Output", socket.socket], Launch]
 """Makes a Launch, given the descriptor for answers, the output pipes, and the socket that no child may keep."""
@@ -106,8 +106,7 @@ def _nurse(link: socket.socket, launch: Launch) -> NoReturn:
     try:
         sweep.become_subreaper()
         while job := _next_job(link):
-            pid = launch(job)
-            status = os.waitpid(pid, 0)[1]
+            status = launch(job)
             left = b"" if sweep.nothing_lives() else marshal.dumps(sweep.sweep())
             link.sendall(_END.pack(status, len(left)) + left)
     except ConnectionError:
