@@ -193,7 +193,8 @@ def _resumed(subject: Commands, root: str, events: EventsFile, *, reads: int | N
             code = _run(filled(command, root), _block(events.path), root)
         else:
             code, told = _starved(filled(command, root), events.path, root, reads)
-        sweep.let_end()  # as in the recorded run: what a process in the background still does belongs to it
+        if not sweep.nothing_lives():
+            sweep.let_end()  # as in the recorded run: what a process in the background still does belongs to it
     finally:
         events.tell()
     if code:

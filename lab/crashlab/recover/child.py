@@ -288,7 +288,7 @@ def answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
     except BaseException as error:  # noqa: BLE001 - whatever the subject raises is its answer, and is judged
         return _error(pipe, error)
     try:
-        line = json.dumps(value, separators=(",", ":"))
+        line = _to_json(value)
     except (TypeError, ValueError) as error:
         return _error(pipe, error)
     if len(line) > wire.LINE_LIMIT_BYTES:

@@ -31,7 +31,7 @@ def launch_for(prepared: Prepared, forked: Launch) -> Launch:
     """A launch that does here what needs no process, and ``forked`` the rest. To be called once, in the nursery."""
     os.setsid()
 
-    def launch(data: bytes) -> int:
+    def launch(data: bytes) -> tuple[int, bytes]:
         job = Job(**marshal.loads(data))  # noqa: S302 - from the lab's own worker
         return _done(prepared, job) if _needs_no_fork(job) else forked(data)
 
@@ -42,9 +42,21 @@ def _needs_no_fork(job: Job) -> bool:
     return job.step is not None and "reads" not in job.step and not any(getattr(job, name) for name in _FORKED)
 
 
-def _done(prepared: Prepared, job: Job) -> int:
-    """One step; the wait status that a process of its own would have had."""
-    step, pipe = job.step, Pipe(prepared.pipe.descriptor)
+class _Lines(Pipe):
+    """A pipe whose lines are kept: they go to the worker with the end of the step."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self.told: list[str] = []
+
+    def write(self, text: str) -> None:
+        """Keep one line."""
+        self.told.append(text)
+
+
+def _done(prepared: Prepared, job: Job) -> tuple[int, bytes]:
+    """One step; the wait status that a process of its own would have had, and its lines."""
+    step, pipe = job.step, _Lines(prepared.pipe.descriptor)
     assert step is not None
     lab = lab_of(prepared, job, pipe.event)
     try:
@@ -53,4 +65,5 @@ def _done(prepared: Prepared, job: Job) -> int:
     except Exception:  # noqa: BLE001 - as in a forked step: to the output, which the report quotes
         sys.excepthook(*sys.exc_info())
         code = LAB_EXIT_CODE
-    return -code if code < 0 else code << 8
+    told = "".join(f"{line}\n" for line in pipe.told).encode()
+    return -code if code < 0 else code << 8, told

@@ -178,7 +178,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
     # The import may have asked the system to reap children by itself; then nobody could tell how one ended.
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
-    def launch(data: bytes) -> int:
+    def launch(data: bytes) -> tuple[int, bytes]:
         pid = os.fork()
         if pid == 0:
             os.setsid()
@@ -188,7 +188,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
             child.run_forked(prepared, data)
         if not sweep.CAN_SWEEP:
             prepared.pipe.line({"pid": pid})
-        return os.waitpid(pid, 0)[1]
+        return os.waitpid(pid, 0)[1], b""
 
     return launch
 
@@ -196,7 +196,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
 def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, output: Output) -> Launch:
     """Steps as fresh interpreters that import the subject themselves."""
 
-    def launch(data: bytes) -> int:
+    def launch(data: bytes) -> tuple[int, bytes]:
         job = marshal.loads(data)  # noqa: S302 - from the lab's own worker
         request = {"subject": subject, "job": job, "root": root, "stdout": output.writers[0], "sys_path": sys.path}
         # The child reads its standard input whole before it touches the subject, so this never blocks for long.
@@ -217,7 +217,7 @@ def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, outp
         except BrokenPipeError:
             process.kill()  # it died before it read: its end says how
         process.returncode = 0  # reaped here, not by this object
-        return os.waitpid(process.pid, 0)[1]
+        return os.waitpid(process.pid, 0)[1], b""
 
     return launch
 
