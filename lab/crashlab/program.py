@@ -43,7 +43,7 @@ _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class ProgramExit(SystemExit):
-    """A command ended with another exit code than 0, or by the signal ``-code``. ``told`` says which, for the report."""
+    """A command ended with another exit code than 0, or by the signal ``-code``; ``told`` is for the report."""
 
     def __init__(self, code: int, told: str) -> None:
         super().__init__(code)

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +16,9 @@ from crashlab.lab import EffectRecord, Lab
 from crashlab.program import ProgramExit, filled, resume, shown
 from crashlab.recover import sweep
 from crashlab.subject import Commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 sweep.become_subreaper()
 
