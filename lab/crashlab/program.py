@@ -222,13 +222,21 @@ def _block(events: str) -> dict[bytes, bytes]:
 def _run(argv: list[str], env: dict[bytes, bytes], root: str) -> int:
     """Run it to its end, with nothing to read: its exit code, or the signal that ended it as a negative number.
 
-    Not by :class:`subprocess.Popen`, which takes as long as a small program.
+    Not by :class:`subprocess.Popen`, which takes as long as a small program. After :func:`keep_descriptors`.
     """
     try:
         pid = os.posix_spawn(_path_of(argv[0], root), argv, env, file_actions=_NO_INPUT, setsigdef=_RESTORED)
     except OSError as error:
         raise _cannot_start(argv, error) from error
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def keep_descriptors() -> None:
+    """Let no program inherit what the subject's import has opened for it, or the lab for itself; standard ones aside."""
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # the one by which they were listed
+            if int(name) > 2:  # noqa: PLR2004 - standard error
+                os.set_inheritable(int(name), False)  # noqa: FBT003 - its only parameter
 
 
 def _path_of(name: str, root: str) -> str:

@@ -165,7 +165,10 @@ def lab_of(prepared: Prepared, job: Job, sink: Sink) -> Lab:
 def _recovered(prepared: Prepared, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
     """One step of the recovery; with ``reads`` its reads fail from that one on, 0 only counts them."""
     if isinstance(prepared.subject, Commands):
+        from crashlab import program  # noqa: PLC0415 - only these subjects need it
+
         sweep.become_subreaper()
+        program.keep_descriptors()
         return workload.recover(prepared.subject, lab, step)
     if "reads" not in step:
         return workload.recover(prepared.subject, lab, step)

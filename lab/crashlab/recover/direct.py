@@ -17,7 +17,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from crashlab import workload
+from crashlab import program, workload
 from crashlab.recover.child import LAB_EXIT_CODE, Job, Pipe, Prepared, answer, lab_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _FORKED = ("watched", "kill", "disk", "error", "traced", "events", "warm", "race
 def launch_for(prepared: Prepared, forked: Launch) -> Launch:
     """A launch that does here what needs no process, and ``forked`` the rest. To be called once, in the nursery."""
     os.setsid()
+    program.keep_descriptors()
 
     def launch(data: bytes) -> tuple[int, bytes]:
         job = Job(**marshal.loads(data))  # noqa: S302 - from the lab's own worker
