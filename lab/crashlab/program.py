@@ -232,7 +232,7 @@ def _run(argv: list[str], env: dict[bytes, bytes], root: str) -> int:
 
 
 def keep_descriptors() -> None:
-    """Let no program inherit what the subject's import has opened for it, or the lab for itself; standard ones aside."""
+    """Let no program inherit what the subject's import or the lab has open; the standard descriptors aside."""
     for name in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError):  # the one by which they were listed
             if int(name) > 2:  # noqa: PLR2004 - standard error
