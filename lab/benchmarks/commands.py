@@ -1,8 +1,14 @@
 """Recovering a program in any language against its own start-up time, in the same run.
 
-A state of a ``Commands`` costs a fork, the program, and the proof that nothing is left; the program's own
-start cannot be saved. The ratio is the states per second of one worker, times what the program alone
+A state of a ``Commands`` costs the program, which starts by vfork and exec, and the proof that nothing is left; the
+program's own start cannot be saved. The ratio is the states per second of one worker, times what the program alone
 takes to start and end. Both are measured in short turns, one after the other, and the median counts.
+
+What is left of ``sh -c :``, in CPU time of each process (measured on two loaded cores, Linux 6.18, CPython 3.11; by
+``/proc/PID/schedstat``, 1,000 states): the program 0.72 ms, the nursery 0.43 ms (28 calls: the events file made and
+removed, vfork, wait, the directory read), the worker 0.40 ms (51 calls, 36 of them to make the state anew; the rest is
+JSON), and beside them the main process 0.18 ms. Alone, the program takes 0.68 ms and whoever starts it 0.19 ms. So a
+state costs 0.7 ms above the program alone, three times what the goal leaves to one so small; from 2.8 ms on it is met.
 """
 
 from __future__ import annotations

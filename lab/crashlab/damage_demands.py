@@ -21,6 +21,9 @@ The rules, for a recovery on files that were damaged at rest:
 * A program is measured by its end and by its effects. A wrong end after damage to bytes is
   ``accepted-damage``, or ``silent-reset`` if it began anew. A whole older file may cost it saves, which
   are counted as undetectable, but never an effect: done twice is ``duplicate-effect``.
+* Where a directory was put back and is, as a whole, one that the run itself once had, only the world
+  knows what was done since. It knows an effect by its key: one with a key that is done twice was given
+  another key. One without is counted as undetectable, and the report says how often.
 
 After damage "I do not know" is never needless: what could tell may be what is damaged.
 """
@@ -61,11 +64,12 @@ _NUMBERS = re.compile(r"[0-9]+")
 
 
 class Ruling(NamedTuple):
-    """A verdict, its reasons, and whether nobody could have seen that anything is wrong."""
+    """A verdict, its reasons, and whether nobody could have seen what is wrong; ``redone``: an effect done again."""
 
     verdict: Verdict
     problems: tuple[Problem, ...] = ()
     undetectable: bool = False
+    redone: bool = False
 
 
 class DamageDemands:
@@ -119,8 +123,11 @@ class DamageDemands:
         problems = [each for each in problems if each.kind != "needless-unknown"]
         if state.damage.of_age:
             heavy = [each for each in problems if each.kind not in _OF_NO_WEIGHT]
+            if state.damage.kind == "restore" and heavy and self._moments.was(state.tree):
+                heavy = [each for each in heavy if not self._is_unknown_outside(each)]
             if not heavy:
-                return Ruling("consistent", undetectable=bool(problems))
+                redone = any(each.kind not in _OF_NO_WEIGHT for each in problems)
+                return Ruling("consistent", undetectable=bool(problems), redone=redone)
             return Ruling("violation", _by_gravity(heavy))
         if not problems:
             return Ruling("consistent")
@@ -131,6 +138,11 @@ class DamageDemands:
             text = f"{_file(state)} is damaged ({state.damage.kind}), resume {did}: {worst.summary}"
             problems[0] = dataclasses.replace(worst, kind=kind, summary=text, effect="")
         return Ruling("violation", _by_gravity(problems))
+
+    def _is_unknown_outside(self, problem: Problem) -> bool:
+        """Whether an effect was done again that the world knows by no key."""
+        done = [op for op in self._reference.trace.ops if isinstance(op, t.Effect) and op.name == problem.effect]
+        return problem.kind == "duplicate-effect" and not all(op.key for op in done)
 
     def _began_anew(self, answer: Answer) -> bool:
         """Whether the recovery did the first effect of the run, or tried to, as if nothing had been done yet.
@@ -209,6 +221,11 @@ class Moments:
             if _same(before.node(path), node) or self._is_bad_end(state, at, before.node(path), node):
                 return at
         return None
+
+    def was(self, tree: Tree) -> bool:
+        """Whether the run itself had all of this directory at some moment."""
+        prefixes = prefixes_of(self._trace)
+        return any(prefixes.tree(n).digest == tree.digest for n in range(len(self._trace.ops) + 1))
 
     def _rest_of(self, at: int, tree: Tree, path: str) -> str:
         if (at, path) not in self._rest:

@@ -156,7 +156,10 @@ def clear(directory: str | Path) -> None:
         os.chmod(directory, 0o700)
     for entry in list(os.scandir(directory)):
         if entry.is_dir(follow_symlinks=False):
-            clear(entry.path)
-            os.rmdir(entry.path)
+            try:
+                os.rmdir(entry.path)  # many are empty, and that is one call instead of seven
+            except OSError:
+                clear(entry.path)
+                os.rmdir(entry.path)
         else:
             os.unlink(entry.path)

@@ -36,12 +36,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """The verdict on one crash state; ``problems`` gravest first. ``undetectable``: nobody can see what is lost."""
+    """The verdict on one crash state; ``problems`` gravest first. ``undetectable``: nobody can see what is lost.
+
+    ``redone``: nor that an effect was done again.
+    """
 
     state: CrashState
     verdict: Verdict
     problems: tuple[Problem, ...] = ()
     undetectable: bool = False
+    redone: bool = False
 
     @property
     def kind(self) -> str:
@@ -70,9 +74,7 @@ class Judge:
             return Judgement(state=state, verdict="unmeasured")
         if state.damage is not None:
             ruling = self._damage.rule(state, answer, lambda then: self._sorted(then, answer))
-            return Judgement(
-                state=state, verdict=ruling.verdict, problems=ruling.problems, undetectable=ruling.undetectable
-            )
+            return Judgement(state=state, **ruling._asdict())
         problems = self._sorted(state, answer)
         if not problems:
             return Judgement(state=state, verdict="consistent")

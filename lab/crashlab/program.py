@@ -11,6 +11,8 @@ did stands in the report as it was.
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import json
 import os
 import resource
@@ -35,10 +37,13 @@ if TYPE_CHECKING:
 EVENTS = "CRASHLAB_EVENTS"
 PLACES = ("dir", "home", "tmp")
 _SHOWN_CHARACTERS = 400
+_NO_INPUT = ((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),)
+_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+"""What Python ignores and a program does not."""
 
 
 class ProgramExit(SystemExit):
-    """A command ended with another exit code than 0. ``told`` says which, for the report."""
+    """A command ended with another exit code than 0, or by the signal ``-code``; ``told`` is for the report."""
 
     def __init__(self, code: int, told: str) -> None:
         super().__init__(code)
@@ -92,8 +97,9 @@ class EventsFile:
         self._lab = lab
         self.path = events_path(root)
         self._known = b"".join(history(lab.records()))
-        self._file = open(self.path, "x+b", buffering=0)  # noqa: SIM115 - close() is called by events_file
-        self._file.write(self._known)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        if self._known:
+            os.write(self._file, self._known)
 
     def tell(self) -> None:
         """Tell the lab what was appended. Raises UsageError for a line that is none, and where lines are gone."""
@@ -106,13 +112,14 @@ class EventsFile:
             self._lab.told(op_type, fields)
 
     def _now(self) -> bytes:
+        held = os.fstat(self._file)
         try:
-            same = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+            same = os.path.samestat(os.stat(self.path), held)
         except FileNotFoundError:
             same = False
         if not same:
             raise UsageError(NOT_APPENDED)
-        return os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
+        return os.pread(self._file, held.st_size, 0) if held.st_size else b""
 
     @contextlib.contextmanager
     def with_acks(self, acked: list[Any]) -> Iterator[None]:
@@ -122,11 +129,11 @@ class EventsFile:
         try:
             yield
         finally:
-            self._file.truncate(len(self._known))
+            os.ftruncate(self._file, len(self._known))
 
     def close(self) -> None:
         """Nothing more is told; the file is gone."""
-        self._file.close()
+        os.close(self._file)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 
@@ -154,7 +161,7 @@ def events_file(lab: Lab, root: str) -> Iterator[EventsFile]:
 
 
 def resume(subject: Commands, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
-    """One step of the recovery: ``resume``, then the end, and what ``check`` says.
+    """One step of the recovery: ``resume``, then the end, and what ``check`` says. To be called in a subreaper.
 
     ``{"step": "view"}`` does not resume: it is how the end of the recorded run is learned.
     """
@@ -181,19 +188,17 @@ def _resumed(subject: Commands, root: str, events: EventsFile, *, reads: int | N
     """Run it to its end; with ``reads`` its reads fail from that one on, 0 only counts them, and that is told."""
     command = subject.start if subject.resume is None else subject.resume
     told: dict[str, int] = {}
-    sweep.become_subreaper()
     try:
         if reads is None:
-            code = _start(filled(command, root), events.path).wait()
+            code = _run(filled(command, root), _block(events.path), root)
         else:
             code, told = _starved(filled(command, root), events.path, root, reads)
-        sweep.let_end()  # as in the recorded run: what a process in the background still does belongs to it
+        if not sweep.nothing_lives():
+            sweep.let_end()  # as in the recorded run: what a process in the background still does belongs to it
     finally:
         events.tell()
-    if code < 0:
-        die_by(-code)
     if code:
-        raise ProgramExit(code, f"{shown(command)} exited with {code}")
+        raise ProgramExit(code, f"{shown(command)} {_ended(code)}")
     return told
 
 
@@ -206,6 +211,57 @@ def _starved(argv: list[str], events: str, root: str, reads: int) -> tuple[int, 
     except OSError as error:
         raise _cannot_start(argv, error) from error
     return code, {"reads": met.count, "failed": met.failed}
+
+
+@functools.lru_cache(maxsize=1)
+def _block(events: str) -> dict[bytes, bytes]:
+    """:func:`environment` in bytes, made once for the many runs of one process, whose own environment stays."""
+    return {os.fsencode(name): os.fsencode(value) for name, value in environment(events).items()}
+
+
+def _run(argv: list[str], env: dict[bytes, bytes], root: str) -> int:
+    """Run it to its end, with nothing to read: its exit code, or the signal that ended it as a negative number.
+
+    Not by :class:`subprocess.Popen`, which takes as long as a small program. After :func:`keep_descriptors`.
+    """
+    try:
+        pid = os.posix_spawn(_path_of(argv[0], root), argv, env, file_actions=_NO_INPUT, setsigdef=_RESTORED)
+    except OSError as error:
+        raise _cannot_start(argv, error) from error
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def keep_descriptors() -> None:
+    """Let no program inherit what the subject's import or the lab has open; the standard descriptors aside."""
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # the one by which they were listed
+            if int(name) > 2:  # noqa: PLR2004 - standard error
+                os.set_inheritable(int(name), False)  # noqa: FBT003 - its only parameter
+
+
+def _path_of(name: str, root: str) -> str:
+    """Where the program lies, as execvp(3) looks for it: trying to start it everywhere takes longer than looking.
+
+    What was found is remembered, unless the files of a crash state may decide what is found.
+    """
+    if "/" in name:
+        return name
+    places = os.environ.get("PATH", os.defpath)
+    return (_found if _is_outside(places, root) else _found.__wrapped__)(name, places)
+
+
+@functools.lru_cache(maxsize=1)
+def _is_outside(places: str, root: str) -> bool:
+    return all(os.path.isabs(place) and not place.startswith(root) for place in places.split(os.pathsep))
+
+
+@functools.lru_cache(maxsize=8)
+def _found(name: str, places: str) -> str:
+    for place in places.split(os.pathsep):
+        path = os.path.join(place, name)
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 def _start(argv: list[str], events: str, **pipes: Any) -> subprocess.Popen[bytes]:

@@ -131,7 +131,7 @@ class Round:
         self._timeout_s = float(host.description["timeout_s"])
         self._judge = Judge(reference, asked.policy_of(fault.name), honesty, said=twins.said if twins else None)
         self._started = time.monotonic()
-        self._points = self._inside = self._unasked = self._known = self._undetectable = 0
+        self._points = self._inside = self._unasked = self._known = self._undetectable = self._redone = 0
         self.left_out = 0
         self._failed: Counter[int] = Counter()
         self._first: tuple[int, float] | None = None
@@ -262,6 +262,7 @@ class Round:
         if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):
             self._unasked += not self._reference.has_check
         self._undetectable += judgement.undetectable
+        self._redone += judgement.redone
         self.judged[judgement.state.digest] = judgement.verdict, judgement.kind
         self._remember(judgement.state, failed=judgement.verdict == "violation")
         return judgement
@@ -342,6 +343,11 @@ class Round:
             self.notes.append(
                 f"undetectable: {self._undetectable:,} damaged states look like sound files of an earlier moment, so "
                 "what they lost counts as nobody's fault. Only a mark of what was promised, kept elsewhere, would tell."
+            )
+        if self._redone:
+            self.notes.append(
+                f"undetectable: in {self._redone:,} of these a whole directory was put back that the run once had, and "
+                "an effect without a key was done again. With a key that stays the same the outside would know it."
             )
         verdicts = [verdict for verdict, _ in self.judged.values()]
         # Of damage every state may be refused: there the undamaged twin tells whether anything recovers.

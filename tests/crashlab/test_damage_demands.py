@@ -255,6 +255,28 @@ def test_a_program_is_measured_by_end_and_effects(
     assert (judgement.verdict, judgement.kind) == (verdict, kind)
 
 
+@pytest.mark.parametrize(("key", "redone"), [("k", False), (None, True)])
+@pytest.mark.parametrize("kept", [b"B", b"?"])
+def test_what_is_done_again_in_a_directory_of_the_run_is_excused_without_a_key(
+    key: str | None, kept: bytes, *, redone: bool
+) -> None:
+    """With b kept, and no c: that it was never so tells, unless b was B before there was a c."""
+    start = (create("a", 10), write("a", 10, b"A"), save_point("A"), create("b", 11), write("b", 11, kept))
+    mail: tuple[type[t.Op], dict[str, Any]] = (t.Effect, {"name": "mail", "key": key, "detail": {}})
+    trace = trace_of(*start, save_point("B"), mail, create("c", 12), write("c", 12, b"C"), write("b", 11, b"B"), ack())
+    again = t.Effect(n=1, name="mail", key="another", detail={})
+    reference = Reference(kind="Subject", trace=trace, end="done")
+    first = Step(step="first", how="returned", value={"end": "done"}, events=(again,))
+    judgement = judge(reference, "damage@b:restore:3", first, dataclasses.replace(first, step="second", events=()))
+    excused = redone and kept == b"B"
+    assert (judgement.verdict, judgement.undetectable, judgement.redone) == (
+        "consistent" if excused else "violation",
+        excused,
+        excused,
+    )
+    assert judgement.kind == ("" if excused else "duplicate-effect")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_damage_has_words(kind: str) -> None:
     """A headline, and for every kind of violation a cause and advice."""

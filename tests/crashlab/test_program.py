@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +14,13 @@ from crashlab import trace as t
 from crashlab.errors import UsageError
 from crashlab.lab import EffectRecord, Lab
 from crashlab.program import ProgramExit, filled, resume, shown
+from crashlab.recover import sweep
 from crashlab.subject import Commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+sweep.become_subreaper()
 
 FIRST = {"step": "first", "nothing": None}
 
@@ -124,17 +129,19 @@ def test_an_exit_code_says_which_command_ended_so_and_its_events_count(tmp_path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
-def test_a_signal_is_the_end_of_the_step_too(tmp_path: Path, number: int) -> None:
-    """The process that ran the command ends by the same signal, and leaves no core."""
-    code = (
-        "import sys; from pathlib import Path; from tests.crashlab.test_program import Told;"
-        "Told(Path(sys.argv[1])).resume(['true'], 'kill -' + sys.argv[2] + ' $$')"
-    )
-    here = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), str(int(number))], cwd=here, check=False, capture_output=True
-    )
-    assert done.returncode == -number, done.stderr.decode()
+def test_a_signal_is_told_as_one(tmp_path: Path, number: int) -> None:
+    """The end of a step is one too: that is for the process that has to say so."""
+    with pytest.raises(ProgramExit) as caught:
+        Told(tmp_path).resume(["true"], f"kill -{number} $$")
+    assert (caught.value.code, caught.value.told) == (-number, f"kill -{number} $$ was ended by signal {number}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_a_process_ends_by_the_signal_of_its_program(tmp_path: Path, number: int) -> None:
+    """And leaves no core."""
+    code = "import sys; from crashlab.program import die_by; die_by(int(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", code, str(int(number))], cwd=tmp_path, check=False)
+    assert (done.returncode, os.listdir(tmp_path)) == (-number, [])
 
 
 def test_resuming_twice_in_one_step(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from crashlab import Log, Store, Subject
 from tests.quality.stores import ATOMIC, load_strict, save_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 VALUES = ({"n": 1}, {"n": 2, "text": "a text " * 20}, {"n": 3})
@@ -335,7 +335,37 @@ def pay_anew_on_damage(lab: Any) -> dict[str, Any]:
         return _pay_all(lab, keyed=False)
 
 
+def _pay_point_by_point(lab: Any, key: Callable[[int], str | None]) -> list[int]:
+    """Each payment is a file of its own, so an older directory is a sound one; one with a gap is refused."""
+    points = {path.name: _opened(path.read_text()) for path in sorted(lab.dir.glob("point-?"))}
+    if points != {f"point-{n}": n for n in range(len(points))}:
+        message = "a point is missing"
+        raise DamagedError(message)
+    for n in range(len(points), 4):
+        lab.effect("payment", key=key(n), number=n)
+        save_atomic(lab.dir, _sealed(n), f"point-{n}")
+        lab.ack(n)
+    return list(range(4))
+
+
+def pay_points_by_key(lab: Any) -> list[int]:
+    """The key of a payment is always the same."""
+    return _pay_point_by_point(lab, lambda n: f"invoice-{n}")
+
+
+def pay_points_by_new_keys(lab: Any) -> list[int]:
+    """Wrong: a key that is drawn anew, so that the world does not know what it has done."""
+    return _pay_point_by_point(lab, lambda _n: os.urandom(8).hex())
+
+
+def pay_points_without_key(lab: Any) -> list[int]:
+    """Where a whole directory is of an earlier moment, nobody can tell that more was paid."""
+    return _pay_point_by_point(lab, lambda _n: None)
+
+
 REFUSES_ALL = Subject(pay_by_key, refuse)
+POINTS_BY_KEY = Subject(pay_points_by_key)
+POINTS_WITHOUT_KEY = Subject(pay_points_without_key)
 PAID_BY_KEY = Subject(pay_by_key)
 
 FOUND: dict[str, tuple[Store | Log | Subject, str, set[str]]] = {
@@ -367,6 +397,7 @@ FOUND: dict[str, tuple[Store | Log | Subject, str, set[str]]] = {
         {"lost"},
     ),
     "an older file pays again": (Subject(pay_by_file), "damage:stale", {"duplicate-effect"}),
+    "an older directory pays again": (Subject(pay_points_by_new_keys), "damage:restore", {"duplicate-effect"}),
     "begins anew": (Subject(pay_anew_on_damage), "damage:bit", {"silent-reset"}),
 }
 """Subject, faults, and the kinds that must be found."""

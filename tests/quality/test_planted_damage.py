@@ -9,6 +9,7 @@ import pytest
 from crashlab import Budget, Policy, Store, explore
 from crashlab import damage_demands as demands
 from crashlab.crash import damage, damages
+from crashlab.report.views import draw
 from tests.quality import damaged_stores as planted
 
 if TYPE_CHECKING:
@@ -83,6 +84,21 @@ def test_what_nobody_can_see_is_told_and_no_violation(tmp_path: Path) -> None:
     assert marked.faults[0].refused > plain.faults[0].refused
 
 
+def test_a_directory_that_was_put_back_whole_is_judged_and_told(tmp_path: Path) -> None:
+    """With keys the world knows what was done; without, the report says in how many states nobody could know."""
+    keyed, plain = (
+        explore(subject, faults="damage:restore", out=tmp_path, budget=BRIEF)
+        for subject in (planted.POINTS_BY_KEY, planted.POINTS_WITHOUT_KEY)
+    )
+    assert (keyed.verdict, plain.verdict) == ("consistent", "consistent"), f"{keyed}\n{plain}"
+    assert not any(note.startswith("undetectable: ") for note in keyed.notes)
+    whole, redone = (note for note in plain.notes if note.startswith("undetectable: "))
+    assert "a whole directory was put back that the run once had" in redone
+    assert 0 < int(redone.split()[2]) <= int(whole.split()[1]) <= plain.faults[0].consistent
+    for form, view in (("text", {"color": False}), ("html", {}), ("json", {})):
+        assert redone in " ".join(draw([plain], form, **view).split())
+
+
 def test_a_refusal_is_a_violation_where_the_policy_wants_none(tmp_path: Path) -> None:
     """The default allows it; ``Policy(refuse=False)`` demands the truth from damaged files too."""
     policy = {"damage": Policy(refuse=False)}
@@ -122,6 +138,13 @@ def test_a_judge_that_excuses_nothing_is_noticed(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(demands.Moments, "alike", lambda *_: None)
     report = explore(planted.LOG, faults="damage:truncate", out=tmp_path, budget=BRIEF)
     assert (report.verdict, kinds(report)) == ("violation", {"lost", "silent-reset"}), str(report)
+
+
+def test_a_judge_that_knows_no_earlier_directory_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: what nobody could tell is held against the program."""
+    monkeypatch.setattr(demands.Moments, "was", lambda *_: False)
+    report = explore(planted.POINTS_WITHOUT_KEY, faults="damage:restore", out=tmp_path, budget=BRIEF)
+    assert (report.verdict, kinds(report)) == ("violation", {"duplicate-effect"}), str(report)
 
 
 def test_the_recovery_really_meets_the_damage(tmp_path: Path) -> None:

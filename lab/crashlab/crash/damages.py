@@ -150,13 +150,8 @@ class Damages:
 
     def _made(self, damage: Damage, *, sampled: bool) -> Iterator[tuple[CrashState, bool]]:
         state = apply(self._trace, damage)
-        if state is not None and not (damage.kind == "restore" and state.tree.digest in self._as_it_was):
+        if state is not None:
             yield state, sampled
-
-    @cached_property
-    def _as_it_was(self) -> frozenset[str]:
-        """Every directory of the run: one that is put back whole is such a one, and nothing in it tells."""
-        return frozenset(prefixes_of(self._trace).tree(op.n).digest for op in self._trace.ops)
 
     def _kinds(self, at: int) -> list[str]:
         if self._variants:

@@ -31,7 +31,7 @@ from crashlab import trace as t
 from crashlab import workload
 from crashlab.lab import Lab
 from crashlab.live.kill import KillGate
-from crashlab.recover import travel, wire
+from crashlab.recover import sweep, travel, wire
 from crashlab.subject import Commands, Log, Store
 
 if TYPE_CHECKING:
@@ -146,13 +146,17 @@ def run(prepared: Prepared, job: Job) -> NoReturn:
     if job.step is None or job.watched:
         _run_recorded(prepared, job)
     step, pipe = job.step, prepared.pipe
-    lab = _lab(prepared, job, pipe.event)
-    code = _answer(pipe, lambda: _recovered(prepared, lab, step))
+    lab = lab_of(prepared, job, pipe.event)
+    code = answer(pipe, lambda: _recovered(prepared, lab, step))
+    if code < 0:
+        from crashlab import program  # noqa: PLC0415 - only a program ends so
+
+        program.die_by(-code)
     _finish()
     os._exit(code)
 
 
-def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
+def lab_of(prepared: Prepared, job: Job, sink: Sink) -> Lab:
     """What the subject receives, with all that happened outside before."""
     done = [op for form in job.effects if isinstance(op := t.op_from_json(form), t.Effect)]
     return Lab(prepared.directory, sink, Lab.history(done), list(job.acked), job.expected)
@@ -160,7 +164,13 @@ def _lab(prepared: Prepared, job: Job, sink: Sink) -> Lab:
 
 def _recovered(prepared: Prepared, lab: Lab, step: dict[str, Any]) -> dict[str, Any]:
     """One step of the recovery; with ``reads`` its reads fail from that one on, 0 only counts them."""
-    if "reads" not in step or isinstance(prepared.subject, Commands):
+    if isinstance(prepared.subject, Commands):
+        from crashlab import program  # noqa: PLC0415 - only these subjects need it
+
+        sweep.become_subreaper()
+        program.keep_descriptors()
+        return workload.recover(prepared.subject, lab, step)
+    if "reads" not in step:
         return workload.recover(prepared.subject, lab, step)
     from crashlab.live import reads  # noqa: PLC0415 - only these steps need it
 
@@ -194,7 +204,7 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
         gate = on_disk.DiskGate(socket, seed, prepared.root, pipe.op)
         emit = gate.told
     sink = RECORDER.event if job.stop_after_acks is None else workload.stop_after(RECORDER.event, job.stop_after_acks)
-    lab = _lab(prepared, job, sink)
+    lab = lab_of(prepared, job, sink)
     act: Callable[[], dict[str, Any]] = partial(_ran, prepared, job, lab, sink)
     if job.error is not None:
         from crashlab.live import erring, errors  # noqa: PLC0415 - only these runs need it
@@ -209,7 +219,7 @@ def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
     numbers = {(device, inode): number for device, inode, number in job.numbers}
     modules = frozenset(sys.modules)
     RECORDER.start(root=prepared.root, numbers=numbers, emit=emit, gate=gate, outside=job.outside)
-    code = _answer(pipe, act)
+    code = answer(pipe, act)
     _finish()
     if gate is not None:
         gate.end()
@@ -253,7 +263,7 @@ def _run_told(prepared: Prepared, job: Job) -> NoReturn:
 
     lines = EventLines(job.events)
     sink: Sink = lines if job.stop_after_acks is None else workload.stop_after(lines, job.stop_after_acks)
-    lab, modules = _lab(prepared, job, sink), frozenset(sys.modules)
+    lab, modules = lab_of(prepared, job, sink), frozenset(sys.modules)
     act: Callable[[], dict[str, Any]] = partial(_ran, prepared, job, lab, sink)
     if job.error is not None:
         from crashlab.live import erring, far  # noqa: PLC0415 - only these runs need it
@@ -263,14 +273,17 @@ def _run_told(prepared: Prepared, job: Job) -> NoReturn:
         lab = Lab(prepared.directory, sink, _acked=acked, _expected=job.expected)
         assert not isinstance(prepared.subject, Commands), "a command is no Python code"
         act = partial(erring.record, prepared.subject, lab, sink, gate, count=gate.count)
-    code = _answer(prepared.pipe, act)
+    code = answer(prepared.pipe, act)
     _finish()
     prepared.pipe.line({"watched": {}, "modules": travel.found_again(sys.modules.keys() - modules)})
     os._exit(code)
 
 
-def _answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
-    """Run ``act``, write its one line, and return the exit code that the process will have."""
+def answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
+    """Run ``act``, write its one line, and return the exit code that the process will have.
+
+    A negative one is the signal that ended a program, of which there is nothing to write.
+    """
     try:
         value = act()
     except SystemExit as error:
@@ -278,7 +291,7 @@ def _answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
     except BaseException as error:  # noqa: BLE001 - whatever the subject raises is its answer, and is judged
         return _error(pipe, error)
     try:
-        line = json.dumps(value, separators=(",", ":"))
+        line = _to_json(value)
     except (TypeError, ValueError) as error:
         return _error(pipe, error)
     if len(line) > wire.LINE_LIMIT_BYTES:
@@ -295,6 +308,8 @@ def _answer(pipe: Pipe, act: Callable[[], dict[str, Any]]) -> int:
 def _exit(pipe: Pipe, error: SystemExit) -> int:
     """What Python makes of SystemExit: a number is the exit code, a text goes to standard error."""
     told = getattr(error, "told", "")  # of a command that ended so
+    if told and isinstance(error.code, int) and error.code < 0:
+        return error.code
     code = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
     message = "" if error.code is None or isinstance(error.code, int) else str(error.code)
     if message:

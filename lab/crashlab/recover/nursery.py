@@ -6,7 +6,8 @@ between. It is the parent and the subreaper of everything that a step starts, wh
 that nothing is left one call.
 
 A job arrives on a socket as marshal, which is fast and only ever comes from the lab; the answer of
-the subject's process goes by its own pipe, as JSON; here comes back only how it ended.
+the subject's process goes by its own pipe, as JSON; here comes back how it ended, and the answer of
+a step that needed no process of ours.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from crashlab.recover import sweep
 if TYPE_CHECKING:
     from crashlab.recover.watch import Output
 
-Launch = Callable[[bytes], int]
-"""Start a process for a job in marshal form; returns its pid."""
+Launch = Callable[[bytes], tuple[int, bytes]]
+"""Do a job in marshal form: the wait status of the process that did it, once it has ended, and the JSON lines of its
+answer where they did not go through the pipe."""
 
 LaunchFor = Callable[[int, "Output", socket.socket], Launch]
 """Makes a Launch, given the descriptor for answers, the output pipes, and the socket that no child may keep."""
 
 _JOB = struct.Struct("=Q")
-_END = struct.Struct("=iI")
+_END = struct.Struct("=iII")
 _READ_BYTES = 1 << 16
 
 
@@ -71,17 +73,19 @@ class Nursery:
         data = marshal.dumps(job)
         self.link.sendall(_JOB.pack(len(data)) + data)
 
-    def ended(self) -> tuple[int, tuple[str, ...]] | None:
-        """The wait status of the process, and what lived on after it; None where the nursery died itself."""
+    def ended(self) -> tuple[int, bytes, tuple[str, ...]] | None:
+        """Status and lines of a :data:`Launch`, and what lived on after it; None where the nursery died itself."""
         try:
             head = self.link.recv(_END.size, socket.MSG_WAITALL)
             if len(head) < _END.size:
                 return None
-            status, size = _END.unpack(head)
-            left = self.link.recv(size, socket.MSG_WAITALL) if size else b""
+            status, told, left = _END.unpack(head)
+            data = self.link.recv(told + left, socket.MSG_WAITALL) if told + left else b""
         except ConnectionError:
             return None
-        return status, tuple(marshal.loads(left)) if left else ()  # noqa: S302 - from the lab's own process
+        if len(data) < told + left:
+            return None
+        return status, data[:told], tuple(marshal.loads(data[told:])) if left else ()  # noqa: S302 - the lab's own
 
     def close(self) -> None:
         """Forget a nursery that has died."""
@@ -106,10 +110,9 @@ def _nurse(link: socket.socket, launch: Launch) -> NoReturn:
     try:
         sweep.become_subreaper()
         while job := _next_job(link):
-            pid = launch(job)
-            status = os.waitpid(pid, 0)[1]
+            status, told = launch(job)
             left = b"" if sweep.nothing_lives() else marshal.dumps(sweep.sweep())
-            link.sendall(_END.pack(status, len(left)) + left)
+            link.sendall(_END.pack(status, len(told), len(left)) + told + left)
     except ConnectionError:
         pass  # the worker has gone, and nobody waits for an answer
     finally:

@@ -155,7 +155,7 @@ class Seat:
         self.killed = self.stopped or bool(self.frozen)  # it stood still: somebody has ended it
         self.frozen = []
         self.ended = self.follower.finish(None if end is None else end[0])
-        self.ended.left = end[1] if end is not None and self.ended.how != "hang" else ()
+        self.ended.left = end[2] if end is not None and self.ended.how != "hang" else ()
         self.ended.stdout, self.ended.stderr = self.output.finish()
         os.close(self._gate)
         os.unlink(self.go)

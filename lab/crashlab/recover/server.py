@@ -26,6 +26,7 @@ from crashlab import workload
 from crashlab.errors import UsageError
 from crashlab.recover import child, place, sweep, travel, wire, worker
 from crashlab.recover.wire import BOOTSTRAP
+from crashlab.subject import Commands
 
 if TYPE_CHECKING:
     import socket
@@ -126,7 +127,13 @@ class Server:
         assert subject is not None, "the main process asks for a fork after an import"
 
         def launch_for(writing: int, _output: Output, link: socket.socket) -> Launch:
-            return forking_launch(child.Prepared(subject, self._root, writing, self._form), link)
+            prepared = child.Prepared(subject, self._root, writing, self._form)
+            launch = forking_launch(prepared, link)
+            if not isinstance(subject, Commands) or not sweep.CAN_SWEEP:
+                return launch
+            from crashlab.recover import direct  # noqa: PLC0415 - only these subjects need it
+
+            return direct.launch_for(prepared, launch)
 
         setting = worker.Setting(root=self._root, launch_for=launch_for, trace=self._trace, expected=self._expected)
         worker.work(connection, setting)
@@ -171,7 +178,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
     # The import may have asked the system to reap children by itself; then nobody could tell how one ended.
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
-    def launch(data: bytes) -> int:
+    def launch(data: bytes) -> tuple[int, bytes]:
         pid = os.fork()
         if pid == 0:
             os.setsid()
@@ -181,7 +188,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
             child.run_forked(prepared, data)
         if not sweep.CAN_SWEEP:
             prepared.pipe.line({"pid": pid})
-        return pid
+        return os.waitpid(pid, 0)[1], b""
 
     return launch
 
@@ -189,7 +196,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
 def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, output: Output) -> Launch:
     """Steps as fresh interpreters that import the subject themselves."""
 
-    def launch(data: bytes) -> int:
+    def launch(data: bytes) -> tuple[int, bytes]:
         job = marshal.loads(data)  # noqa: S302 - from the lab's own worker
         request = {"subject": subject, "job": job, "root": root, "stdout": output.writers[0], "sys_path": sys.path}
         # The child reads its standard input whole before it touches the subject, so this never blocks for long.
@@ -209,8 +216,8 @@ def interpreter_launch(subject: Mapping[str, Any], root: str, writing: int, outp
             process.stdin.close()
         except BrokenPipeError:
             process.kill()  # it died before it read: its end says how
-        process.returncode = 0  # the nursery reaps it, not this object
-        return process.pid
+        process.returncode = 0  # reaped here, not by this object
+        return os.waitpid(process.pid, 0)[1], b""
 
     return launch
 

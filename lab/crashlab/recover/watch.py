@@ -7,6 +7,7 @@ The end of a process is told by the nursery, not seen from its pipe: a child of 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -124,9 +125,11 @@ class Watch:
             sweep.end_all()
             self._nursery.open()
             self._hear_nursery()
+        elif end[1]:
+            follower.take(end[1])
         ended = follower.finish(None if end is None else end[0])
         # After a hang nothing is a finding: its children lived because it did.
-        ended.left = end[1] if end is not None and ended.how != "hang" else ()
+        ended.left = end[2] if end is not None and ended.how != "hang" else ()
         ended.stdout, ended.stderr = self._output.finish()
         return ended
 
@@ -158,6 +161,8 @@ class Watch:
         for pid in sweep.descendants(os.getpid()):
             if pid != self._nursery.pid:
                 sweep.kill(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._nursery.pid, signal.SIGCONT)  # a program may have stopped its parent
 
 
 class Follower:
@@ -180,9 +185,13 @@ class Follower:
             data = os.read(self.reading, _READ_BYTES)
         except BlockingIOError:
             return False
+        self.take(data)
+        return bool(data)
+
+    def take(self, data: bytes) -> None:
+        """Take a part of the answer."""
         for line in self.lines.feed(data):
             self._line(line)
-        return bool(data)
 
     def _line(self, line: bytes) -> None:
         try:

