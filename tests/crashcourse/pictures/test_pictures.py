@@ -173,7 +173,7 @@ def count(fault: str, **verdicts: int) -> FaultCount:
 
 @pytest.mark.parametrize("kind", drawn("x"))
 def test_a_picture_shrinks_with_its_page(kind: str) -> None:
-    """A notebook that is narrower than the picture would cut it off: it stands there as an element, not as an image."""
+    """Put into a page that is narrower than the picture, it is not cut off."""
     style = ElementTree.fromstring(drawn("x")[kind].svg).get("style") or ""  # noqa: S314 - our own text
     assert style.split(";") == ["max-width:100%", "height:auto"]
 
