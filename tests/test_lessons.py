@@ -38,6 +38,7 @@ HEADINGS = [
     "Sources",
 ]
 QUOTED = re.compile(r"<!-- shown by: ([\w.]+) -->\n```text\n(.*?)```", re.DOTALL)
+PAGE_COLUMNS_AT_MOST = 88
 QUICK = {"03-resume"}
 """What is measured anew in each run of the tests takes some seconds; lesson 1 is run by its path."""
 
@@ -117,6 +118,22 @@ def test_a_lesson_shows_two_pictures_at_least_and_all_that_it_has(folder: Path) 
     shown = re.findall(r"!\[([^\]]{10,})\]\(pictures/([\w-]+)\.svg\)", page(folder))
     assert sorted(name for _, name in shown) == sorted(path.stem for path in (folder / "pictures").glob("*.svg"))
     assert len(shown) >= 2
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_nothing_of_a_lesson_is_cut_off(folder: Path) -> None:
+    """What stands in a block is not wrapped by a page, and so much fits into a window of 800 points."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", page(folder), re.MULTILINE | re.DOTALL)
+    assert blocks
+    assert [line for block in blocks for line in block.splitlines() if len(line) > PAGE_COLUMNS_AT_MOST] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_lesson_leads_to_its_notebook(folder: Path) -> None:
+    """To the one of its name, which is there."""
+    (found,) = re.findall(r"\(\.\./\.\./notebooks/([\w-]+)\.ipynb\)", page(folder))
+    assert found == folder.name
+    assert (ROOT / "notebooks" / f"{found}.ipynb").exists()
 
 
 def test_the_index_names_each_lesson_and_its_exercises() -> None:

@@ -151,7 +151,7 @@ def _ladder(data: Data) -> Picture:
     rungs = [
         Rung(
             each["place"],
-            f"{each['knew']['messages']} messages, {len(each['knew']['open calls'])} open calls",
+            f"{each['knew']['messages']} messages, {_calls(each['knew']['open calls'])}",
             f"{each['noted']} notes",
             _seen(each["world"]),
             dies=each["place"] == KILL_AT,
@@ -161,11 +161,15 @@ def _ladder(data: Data) -> Picture:
     last, found = data["rungs"][-1], data["agents"]["notes"]["can load"]
     after = Rung(
         "the next process",
-        f"{found['messages']} message, {len(found['open calls'])} open calls",
+        f"{found['messages']} message, {_calls(found['open calls'])}",
         f"{last['noted']} notes",
         _seen(last["world"]),
     )
     return ladder("Who knows what, when the agent with notes is killed", [*rungs, after])
+
+
+def _calls(names: list[str]) -> str:
+    return "1 open call" if len(names) == 1 else f"{len(names)} open calls"
 
 
 def _seen(world: dict[str, int]) -> str:

@@ -200,7 +200,8 @@ def _wrapped(saves: list[str]) -> Iterator[str]:
     lines: dict[str, list[str]] = {}
     for place in saves:
         turn, _, point = place.partition(".")
-        lines.setdefault(turn if point else "start", []).append(point or turn)
+        around = "end" if turn == "E" else "start"
+        lines.setdefault(turn if point else around, []).append(point or turn)
     for turn, points in lines.items():
         yield f"  {turn:6} {' '.join(points)}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,7 +182,8 @@ def tell(data: Data) -> Iterator[str]:
     yield str(_ladder(data))
     yield "What the server says to a transcript that a resume has broken:"
     for name, text in data["refused"].items():
-        yield f"  {name}: {text}"
+        yield f"  {name}:"
+        yield from _wrapped(text)
     yield "\nKilled four times, each time just after an answer was saved:"
     for name, found in data["counted"].items():
         yield f"  {name:16} {found['answers']} answers in the transcript, {found['turns']} turns counted"
@@ -195,7 +197,12 @@ def tell(data: Data) -> Iterator[str]:
         module = name.split()[1]
         more = found["text"] or f"{found['answered']} requests answered, {found['counted']} counted"
         yield f"  {module:24} at {AFTER_REPLY}, then {found['second']}: {found['said']}"
-        yield f"    {more}"
+        yield from _wrapped(more)
+
+
+def _wrapped(text: str) -> list[str]:
+    """A long text in lines that stand on a narrow page."""
+    return textwrap.wrap(text, 84, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False)
 
 
 # --- drawing -----------------------------------------------------------------------------------------
@@ -209,7 +216,7 @@ def pictures(data: Data) -> dict[str, Picture]:
 def _ladder(data: Data) -> Picture:
     rungs = [
         Rung(
-            f"killed at {each['place']}",
+            each["place"],
             f"{each['call']}{', ledger: ' + each['ledger'][0] if each['ledger'] else ''}",
             "sent" if each["sent"] else "not sent",
             each["answer"],

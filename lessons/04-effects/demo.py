@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,7 @@ def measure(folder: Path) -> Data:
         "full": {name: _full(folder / f"full {name}", name) for name in ("naive_error_after_success", "correct")},
         "power": _power(folder / "runs"),
         "damaged": _damaged(folder / "damaged"),
+        "kept": {name: _kept(folder / f"kept {name}", name) for name in ("naive_object_result", "correct")},
     }
 
 
@@ -183,6 +186,16 @@ def _damaged(folder: Path) -> dict[str, Any]:
     return found
 
 
+def _kept(folder: Path, name: str) -> dict[str, str]:
+    """A run that is killed when the result of its reply is in the ledger, and resumed with that result."""
+    stage = Stage(folder, f"longrun.effects.{name}", "hasty")
+    stage.start(kill_at="turn5.tool1.ledger+")
+    said = stage.resume().said
+    end = str(said.get("error", said.get("status")))
+    expect(end, "done" if name == "correct" else "ApiError", f"what became of a result in the ledger of {name}")
+    return {"said": end, "text": re.sub(r"toolu_\w+", "toolu_*", str(said.get("text", "")))}
+
+
 # --- telling -----------------------------------------------------------------------------------------
 
 
@@ -204,7 +217,11 @@ def tell(data: Data) -> Iterator[str]:
     damaged = data["damaged"]
     yield f"\nThe ledger had {damaged['before']} records and is empty now:"
     for name in ("naive_blank_on_damage", "correct"):
-        yield f"  {name:25} {damaged[name]['said']:8} {damaged[name]['records']} records"
+        yield f"  {name:25} {damaged[name]['said']:8} records: {damaged[name]['records']}"
+    yield "\nKilled when the result is in the ledger, and resumed with it:"
+    for name, found in data["kept"].items():
+        yield f"  {name:25} {found['said']}"
+        yield from textwrap.wrap(found["text"], 84, initial_indent=" " * 4, subsequent_indent=" " * 4)
 
 
 def _kind(found: dict[str, str]) -> str:

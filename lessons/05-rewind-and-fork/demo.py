@@ -143,17 +143,18 @@ def tell(data: Data) -> Iterator[str]:
         head = found["head"]
         more = f"asks {found['requests']} times more, ends in turn {found['end']['turns']}"
         where = f"turn {head['turn']} of {head['line']}, point {head['seq']}, {head['status']}"
-        yield f"  {name:17} wakes in {where}; {more}"
+        yield f"  {name:17} wakes in {where}"
+        yield f"  {'':17} {more}"
     yield ""
     yield str(_woken_tree(data))
     yield str(_timeline(data))
     yield f"Run, back to turn {BACK_TO}, run, fork at turn {BACK_TO}, run the fork:"
-    yield f"  {'':24} {'tokens, before and after':24}   {'points of main':14}   replies to T-101, and with the fork"
+    yield f"  {'':24} {'tokens before, after':20}   {'points of main':14}   replies, with fork"
     for name, found in data["designs"].items():
         tokens, points, replies = (
             "  ".join(f"{each:5}" for each in found[what]) for what in ("tokens", "points", "replies")
         )
-        yield f"  {name:24} {tokens:24}   {points:14}   {replies}"
+        yield f"  {name:24} {tokens:20}   {points:14}   {replies}"
     yield "\nKilled in the middle of a save, started twice:"
     for name, both in data["drafts"].items():
         for module, found in both.items():

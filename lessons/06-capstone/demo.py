@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ HOME = "longrun.capstone"
 MOST_DEATHS, MANY = 6, 50
 MODULES = {"one file, no lease": "longrun.capstone.naive_no_lease"}
 """Where a design is, if not with the others."""
+PAGE = 88
+"""Letters in a line of a page."""
 SCENES = ("fresh", "poison", "race", "end", "question", "cap")
 FAULT_OF = {
     "naive_wipes_ledger": "fresh",
@@ -140,9 +143,9 @@ def tell(data: Data) -> Iterator[str]:
     for name, scene in FAULT_OF.items():
         if not scene:
             continue
-        yield f"{scene}: {_document(scene)}"
+        yield from textwrap.wrap(f"{scene}: {_document(scene)}", PAGE, subsequent_indent=" " * 6)
         for each in (name, "correct"):
-            yield f"  {each:21} {_line(scenes[each][scene])}"
+            yield from _lines(each, scenes[each][scene])
     yield ""
     yield str(_timeline(data))
 
@@ -152,9 +155,12 @@ def _document(scene: str) -> str:
     return text[0].lower() + text[1:].rstrip(".")
 
 
-def _line(seen: dict[str, Any]) -> str:
+def _lines(name: str, seen: dict[str, Any]) -> list[str]:
+    """What came of one harness, in one line, or in two where one would be too long for a page."""
     more = [f"{seen[what]} {what}" for what in ("deaths", "turns") if what in seen]
-    return ", ".join([seen["said"], *more, f"replies to T-101: {seen['replies']}"])
+    said, replies = ", ".join([seen["said"], *more]), f"replies to T-101: {seen['replies']}"
+    line = f"  {name:21} {said}, {replies}"
+    return [line] if len(line) <= PAGE else [f"  {name:21} {said},", f"  {'':21} {replies}"]
 
 
 # --- drawing -----------------------------------------------------------------------------------------

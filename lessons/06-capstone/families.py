@@ -51,9 +51,16 @@ def _name(subject: str) -> str:
 
 def tell(data: Data) -> Iterator[str]:
     """What is printed."""
-    yield str(_matrix(data))
-    counts = ", ".join(f"{fault} {count}" for fault, count in data["states"].items())
-    yield f"crash states of the whole harness that were judged: {counts}"
+    yield f"{'':31} {' '.join(f'{family:8}' for family in FAMILIES)}".rstrip()
+    for name, row in data["rows"].items():
+        words = " ".join(f"{Cell(*row[family]).word.split()[0]:8}" for family in FAMILIES)
+        yield f"{name:31} {words}".rstrip()
+    yield "\nThe kinds of violation:"
+    for name, row in data["rows"].items():
+        if kinds := dict.fromkeys(kind for verdict, kind in row.values() if verdict == "violation" and kind):
+            yield f"  {name:31} {', '.join(kinds)}"
+    yield "\nCrash states of the whole harness that were judged:"
+    yield "  " + ", ".join(f"{fault} {count}" for fault, count in data["states"].items())
 
 
 def pictures(data: Data) -> dict[str, Picture]:

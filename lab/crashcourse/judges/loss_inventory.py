@@ -63,7 +63,7 @@ ITEMS: Mapping[str, Item] = {
     "analysis": Item(words=r"Outages need a case\."),
     "plan": Item(words=r"Now the people\."),
     "turns": Item(words=r"\bturns\b"),
-    "open_calls": Item(words=r"\btoolu_\w+"),
+    "open_calls": Item(words=r"\bpending_tool_use\b"),
 }
 
 
@@ -143,9 +143,12 @@ def known(item: Item, text: str, ticket: str) -> bool:
 
 def _kind(form: Mapping[str, Any], name: str, right: str, truth: Found) -> Shown | None:
     table = Table.of(form, name, _KEYS)
-    said = table.text("kind", KINDS), table.text("place", PLACES)
-    wanted = "the record that holds it in a whole run, and where it was at the crash"
-    return None if said == (right, truth.place) else _told(name, wanted, "{} in the {}".format(*said))
+    kind_said, place_said = table.text("kind", KINDS), table.text("place", PLACES)
+    if place_said != truth.place:
+        return _told(name, "the place where it is at the moment of the kill", f"place = {place_said}")
+    if kind_said != right:
+        return _told(name, "the first of the four kinds that fits; the place is right", f"kind = {kind_said}")
+    return None
 
 
 def _fate(form: Mapping[str, Any], name: str, truth: Found) -> Shown | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from crashcourse.desk import inbox_seed
 from crashcourse.inside import Later
 from crashcourse.inside_loop import RAN_AGAIN, Loop, Scene, view
-from crashcourse.judging import QUICK, failed, guarded, outcomes
+from crashcourse.judging import failed, guarded, outcomes
 from crashlab import Subject
 from crashlab.errors import UsageError
 from crashlab.lab import Lab
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DAMAGE = ("truncate", "zeros", "garbage", "missing")
 """Cuts, zeros, other bytes, and a file that is gone. One that is old and sound nobody without a ledger could tell."""
-LIGHT = dataclasses.replace(QUICK, nested=2, time_s=180.0)
+NESTED = 2
 """Of a recovery two crashes a moment are enough here: what a second one shows, it shows at many moments."""
 FAULTS = {"kill": "kill", "recovery": "nested", **{f"damage:{kind}": "damage" for kind in DAMAGE}}
 KINDS = {
@@ -61,8 +61,9 @@ def explored(bench: Bench, scene: Scene, faults: Iterable[str], *, with_ledger: 
         right = scene.right(Lab(Path(folder), lambda *_, **__: None))
     loop = Loop(Later(str(bench.file), "resume"), scene, right, with_ledger)
     subject = Subject(loop.work, check=loop.check, view=view, name=bench.exercise.slug)
+    budget = dataclasses.replace(bench.budget, nested=min(NESTED, bench.budget.nested))
     try:
-        return bench.explore(subject, ",".join(faults), budget=LIGHT if bench.budget == QUICK else bench.budget)
+        return bench.explore(subject, ",".join(faults), budget=budget)
     except UsageError as error:
         return str(error)
 

@@ -62,7 +62,7 @@ def _program(form: Mapping[str, Any], name: str, seed: int) -> Shown | None:
     broken = {tool: len(fails(SCENES[scene], tool, seed)) for tool in TOOLS if tool != right}
     if broken.get(second) != min(broken.values()):
         least = [tool for tool, number in broken.items() if number == min(broken.values())]
-        text = f"of {scene} {second} is not the second-best tool: {' and '.join(least)} break the least"
+        text = f"{second} is not the second-best tool of {scene}: fewer wishes are broken by {' and '.join(least)}"
         raise UsageError(text)
     steps, demands = _texts(table, "steps"), _texts(table, "demands", DEMANDS)
     if steps.count("tool") != 1:

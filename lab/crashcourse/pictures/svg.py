@@ -4,7 +4,8 @@ The panel has a colour of its own, so that a picture reads on a dark page as on 
 where a page's style does not reach. A verdict is told by a word or a letter and never by its colour alone. Text is
 text, not paths: it can be searched and read aloud. Widths are reckoned, not measured: in a fixed-width type every
 letter is about 0.6 of its height wide (assumed; 0.60 to 0.61 in the common ones), and lines are cut where they would
-leave the panel.
+leave the panel. Where the text of a picture is put into a page, all of it shrinks with a page that is narrower; where it
+is an ``img``, that is for the page to say, and the pages of nbconvert do not.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class Board:
         key = hashlib.blake2b(f"{title}\n{text}".encode(), digest_size=4).hexdigest()  # many stand on one page
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} {height:g}" width="{wide:g}" '
-            f'height="{height:g}" role="img" aria-labelledby="t{key} d{key}" '
+            f'height="{height:g}" style="max-width:100%;height:auto" role="img" aria-labelledby="t{key} d{key}" '
             f'font-family={quoteattr(FONT)} font-size="{SIZE}">'
         )
         sides = f'width="{wide - 1:g}" height="{height - 1:g}"'

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _LANE, _ROW, _NAME = 34, 22, 24
 _COLORS = (COOL, INK, GOOD)
 _SIGNS = "|*o+"
+_TOLD = 7
+"""So many marks are told in words."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,10 @@ class _Story:
         """The marks in words, those last before the crash: few enough to read."""
         before = [mark for mark in self.marks if mark.at <= self.crash and mark.text]
         named = len(self.lanes) > 1
-        return [
+        earlier = [(f"the last {_TOLD} of {len(before)}:", False)] if len(before) > _TOLD else []
+        return earlier + [
             (f"{mark.at} " + f"{mark.lane}: " * named + mark.text + "  LOST" * mark.lost, mark.lost)
-            for mark in before[-7:]
+            for mark in before[-_TOLD:]
         ]
 
     def text(self) -> str:

@@ -171,6 +171,22 @@ def count(fault: str, **verdicts: int) -> FaultCount:
     return FaultCount(fault=fault, judged=sum(verdicts.values()), **verdicts)
 
 
+@pytest.mark.parametrize("kind", drawn("x"))
+def test_a_picture_shrinks_with_its_page(kind: str) -> None:
+    """Put into a page that is narrower than the picture, it is not cut off."""
+    style = ElementTree.fromstring(drawn("x")[kind].svg).get("style") or ""  # noqa: S314 - our own text
+    assert style.split(";") == ["max-width:100%", "height:auto"]
+
+
+def test_a_long_time_line_says_that_it_tells_the_last_marks_only() -> None:
+    """Else a list that begins with 4 looks as if something were missing."""
+    marks = [Mark(at, "acts", f"mail {at}") for at in range(1, 11)]
+    told = [line.strip() for line in timeline("t", marks, crash=10, crash_text="killed", left=["a"]).text.splitlines()]
+    assert told[told.index("the last 7 of 10:") + 1] == "4 mail 4"
+    few = timeline("t", marks[:7], crash=7, crash_text="killed", left=["a"]).text
+    assert "the last" not in few
+
+
 def test_a_finding_is_a_time_line_with_what_was_lost() -> None:
     """Its ops, the lost one marked, the crash, and what a recovery made of the rest."""
     text = str(timeline_of("A power loss", finding()))
