@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashcourse import catalog, progress
 from crashcourse.grading import housing
+from crashcourse.screen import Screen
 from crashlab import doctor
 from crashlab.errors import CrashlabError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA = "crashcourse.doctor/1"
+NOTE = "note   "
+PLAIN = Screen()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +80,21 @@ def _strace() -> str:
     return f"strace {words[-1]}" if words else "strace yes"
 
 
-def lines(found: Setup) -> Iterator[str]:
+def lines(found: Setup, screen: Screen = PLAIN) -> Iterator[str]:
     """What the terminal shows: the verdict first."""
     if found.broken:
         for what, following in found.broken:
-            yield f"SETUP BROKEN  {what}"
+            yield from screen.folded("SETUP BROKEN  ", what)
             if following:
-                yield f"   next  {following}"
-        yield "note   no exercise can be judged before that; nothing of it is your exercise's fault"
+                yield from screen.folded("   next  ", following)
+        yield from screen.folded(NOTE, "no exercise can be judged before that; nothing of it is your exercise's fault")
         return
     yield f"READY  {', '.join(found.parts)}"
     if found.not_started:
         alone = len(found.not_started) == 1
         which = f"{found.not_started[0]} is" if alone else f"{len(found.not_started)} exercises are"
         theirs = "its" if alone else "their"
-        yield f"note   {which} NOT STARTED: {theirs} failures are expected (a fault here prints SETUP BROKEN)"
-    yield from (f"note   {each}" for each in found.notes)
+        note = f"{which} NOT STARTED: {theirs} failures are expected (a fault here prints SETUP BROKEN)"
+        yield from screen.folded(NOTE, note)
+    for each in found.notes:
+        yield from screen.folded(NOTE, each)
