@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -12,9 +13,10 @@ from crashcourse import catalog, screen, text_view
 from crashcourse.work import Work
 from crashlab import __version__
 from crashlab.exits import CONSISTENT, INTERRUPTED, LAB_FAILED, MISUSE, UNMEASURED, VIOLATION, guarded
+from longrun.model import KEY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from crashcourse.result import Result
 
@@ -24,7 +26,8 @@ exit codes of check:
   1    violation: some case was lost
   2    unmeasured: something could not be judged, which is not a pass
   3    the judge failed: please report it
-  64   misuse
+  64   misuse; also --coach without a key, or without the client to ask with
+A coach that fails is told on stderr and changes no exit code.
 """
 _EXIT_OF = {"pass": CONSISTENT, "fail": VIOLATION, "incomplete": UNMEASURED, "judge-error": LAB_FAILED}
 
@@ -79,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
             command.add_argument("--model", action="store_true", help="after all hints and a check: the model answer")
         if name == "check":
             command.add_argument("--file", type=Path, help="judge this file instead of the one in work/")
+            command.add_argument("--coach", action="store_true", help=f"let a model comment; the key is in {KEY_NAME}")
             command.add_argument("--jobs", type=int, default=1, help="how many recoveries run at a time")
     _add_grade(commands)
     return parser
@@ -132,7 +136,8 @@ def _check(options: argparse.Namespace) -> int:
     from crashlab.progress import Progress  # noqa: PLC0415 - as every command, it loads what it needs
 
     exercise, work = catalog.find(options.exercise), Work()
-    file = options.file or work.submitted(exercise)
+    file: Path = options.file or work.submitted(exercise)
+    asked = _coach(options, exercise, file)
     with Progress(sys.stderr, name=exercise.slug) as progress:
         result: Result = mark(exercise, file, copied=False, jobs=max(1, options.jobs), progress=progress)
     if options.file is None:
@@ -141,7 +146,34 @@ def _check(options: argparse.Namespace) -> int:
         print(json.dumps(result.to_json()))
     else:
         _show(text_view.checked(result, replay=_replay(result), screen=screen.of(sys.stdout)))
+    asked(result)
     return _EXIT_OF[result.status]
+
+
+def _coach(options: argparse.Namespace, exercise: catalog.Exercise, file: Path) -> Callable[[Result], None]:
+    """What asks the coach about a result, where one is wanted. Raises UsageError where it cannot be asked at all."""
+    if not options.coach:
+        return lambda _: None
+    from crashcourse import coach, marking  # noqa: PLC0415 - as every command, it loads what it needs
+
+    secret = coach.key(os.environ)
+    submission = marking.read(file)
+
+    def asked(result: Result) -> None:
+        try:
+            found, error = coach.ask(secret, coach.request(exercise, submission, result)), ""
+        except coach.NoComments as none:
+            found, error = [], str(none)
+        path = coach.keep(file, result, found, error)
+        if error:
+            told = screen.of(sys.stderr).safe(error)
+            print(f"crashcourse: no comments of the coach: {told}; the check stands as it is", file=sys.stderr)
+        elif options.json:
+            print(f"crashcourse: the coach's comments are in {path.name}", file=sys.stderr)
+        else:
+            _show(coach.lines(found, screen.of(sys.stdout)))
+
+    return asked
 
 
 def _replay(result: Result) -> str:

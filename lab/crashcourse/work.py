@@ -83,7 +83,7 @@ class Work:
         return number
 
     def model_answer(self, exercise: Exercise) -> str:
-        """The model answer: its idea in comments, then the whole file that gets all points. It is noted that it was seen.
+        """The model answer: its idea in comments, then the whole file that gets all points. That it was seen is kept.
 
         Raises UsageError before the three hints were shown and a check of the learner's own was made.
         """
