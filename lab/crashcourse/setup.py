@@ -60,8 +60,9 @@ def examine(work: Path) -> Setup:
     isolation, why = housing.find()
     if why:
         notes.append(f"submissions of others would be judged as {isolation}: {why}")
+    python = ".".join(platform.python_version_tuple()[:2])
     untouched = tuple(each.number for each in every if each.slug not in begun)
-    parts = (f"python {platform.python_version()}", _fork(findings), _strace(), f"isolation {isolation}")
+    parts = (f"python {python}", _fork(findings), _strace(), f"isolation {isolation}")
     return Setup(parts=parts, broken=tuple(broken), not_started=untouched, notes=tuple(notes))
 
 

@@ -67,7 +67,8 @@ def checked(result: Result, *, replay: str = "", screen: Screen = PLAIN) -> Iter
     if command:
         yield f"  replay  {screen.safe(command)}"
     if result.status != "pass":
-        yield f"  next    crashcourse hint {result.exercise}"
+        following = "doctor" if result.status == "judge-error" else f"hint {result.exercise}"
+        yield f"  next    crashcourse {following}"
 
 
 def _states(row: Row) -> str:

@@ -1,12 +1,12 @@
 """A learner who knows nothing but the commands of the course, and goes through it to the end.
 
-Per exercise: start it, check what is not begun (it fails, for a reason that it states), take the three hints and the model
-answer, put what was printed into the file that ``start`` named, check again. Nothing is read but what a command
+Per exercise: start it, check what is not begun (it fails, for a reason that it states), take the three hints and the
+model answer, put what was printed into the file that ``start`` named, check again. Nothing is read but what a command
 printed, and nothing is written but that. By hand, in an empty folder, with the package installed:
 
-    python tests/exercises/learner.py                             all exercises; some minutes
-    python tests/exercises/learner.py --only unbreakable-save
-    python tests/exercises/learner.py --command .venv/bin/crashcourse
+    python tests/exercises/programs/learner.py                             all exercises; some minutes
+    python tests/exercises/programs/learner.py --only unbreakable-save
+    python tests/exercises/programs/learner.py --command .venv/bin/crashcourse
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=(), metavar="SLUG", help="these exercises alone")
     options = parser.parse_args()
     try:
-        share = play(Learner(shlex.split(options.command), Path.cwd()), options.only, lambda line: print(line, flush=True))
+        share = play(
+            Learner(shlex.split(options.command), Path.cwd()), options.only, lambda line: print(line, flush=True)
+        )
     except Lost as lost:
         print(f"LOST  {lost}", file=sys.stderr)
         return 1
