@@ -39,9 +39,12 @@ class Screen:
         return printable(text, ascii_only=self.ascii_only)
 
     def folded(self, first: str, text: str) -> Iterator[str]:
-        """``text`` behind ``first``, in lines no wider than the screen; those after the first stand below the text."""
-        safe = self.safe(text)
-        lines = textwrap.wrap(safe, max(self.width - len(first), NARROWEST // 2), break_on_hyphens=False) or [""]
+        """``text`` behind ``first``, in lines no wider than the screen; those after the first stand below the text.
+
+        A word is never broken, be it wider than the screen: half a path cannot be copied, and terminals wrap.
+        """
+        room = max(self.width - len(first), NARROWEST // 2)
+        lines = textwrap.wrap(self.safe(text), room, break_on_hyphens=False, break_long_words=False) or [""]
         yield (first + lines[0]).rstrip()
         yield from (" " * len(first) + line for line in lines[1:])
 

@@ -46,7 +46,9 @@ def test_a_damaged_progress_file_is_the_setups_fault(tmp_path: Path, monkeypatch
     """It is named, and left alone."""
     monkeypatch.setattr(doctor, "examine", lambda: [finding(works=True)])
     (tmp_path / "progress.json").write_text("{")
-    assert "progress.json is not a progress file" in next(setup.lines(setup.examine(tmp_path)))
+    shown = list(setup.lines(setup.examine(tmp_path)))
+    assert shown[0].startswith("SETUP BROKEN  the course:")
+    assert "progress.json is not a progress file" in " ".join(" ".join(shown).split())
 
 
 def test_one_that_is_not_begun_is_named() -> None:
