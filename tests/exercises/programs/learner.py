@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 LISTED = re.compile(r"^   \d\.\d (?P<slug>\S+) +(?:code|explain) .*?(?P<points>[\d]+)?(?:/100.*|-)$")
 HINTS = 3
@@ -35,15 +35,22 @@ class Lost(Exception):  # noqa: N818 - it says of the learner how it went
 
 @dataclass(frozen=True)
 class Learner:
-    """Somebody in ``folder`` who types ``command`` and what comes behind it."""
+    """Somebody in ``folder`` who types ``command`` and what comes behind it; ``environment``: None for our own."""
 
     command: Sequence[str]
     folder: Path
+    environment: Mapping[str, str] | None = None
 
     def types(self, *words: str, code: int) -> str:
         """What the command prints. Raises Lost where it leaves with another ``code``."""
         done = subprocess.run(
-            [*self.command, *words], cwd=self.folder, capture_output=True, text=True, check=False, timeout=LIMIT_S
+            [*self.command, *words],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
         )
         if done.returncode != code:
             text = f"{' '.join(words)} left with {done.returncode}, not {code}:\n{done.stdout}{done.stderr}"
