@@ -37,7 +37,7 @@ REPLIES: dict[str, list[tuple[int, str]]] = {
         (0, "L1 One\n   1.1 one                explain  30 min  -"),
         (0, "L1 One\n   1.1 one                explain  30 min  done     100/100  model answer seen"),
     ],
-    "start one": [(0, "created  mine   1 TODO")],
+    "start one": [(0, "created  mine   1 left to do")],
     "check one": [(1, "VIOLATION  one  0/100\n  kinds  violation      1 of 1 states"), (0, "CONSISTENT  one  100/100")],
     "hint one": [(0, f"hint {number} of 3 (where to look): look") for number in (1, 2, 3)],
     "hint one --model": [(0, "the answer")],
