@@ -162,16 +162,19 @@ def _coach(options: argparse.Namespace, exercise: catalog.Exercise, file: Path) 
     def asked(result: Result) -> None:
         try:
             found, error = coach.ask(secret, coach.request(exercise, submission, result)), ""
-        except coach.NoComments as none:
-            found, error = [], str(none)
-        path = coach.keep(file, result, found, error)
-        if error:
-            told = screen.of(sys.stderr).safe(error)
-            print(f"crashcourse: no comments of the coach: {told}; the check stands as it is", file=sys.stderr)
-        elif options.json:
-            print(f"crashcourse: the coach's comments are in {path.name}", file=sys.stderr)
-        else:
+        except (coach.NoComments, KeyboardInterrupt) as none:  # the check was kept, and is not to be interrupted
+            found, error = [], str(none) or "interrupted"
+        try:
+            coach.keep(file, result, found, error)
+        except OSError as refused:
+            error = error or f"cannot write {coach.NAME} beside {file}: {refused.strerror}"
+        if found and not options.json:
             _show(coach.lines(found, screen.of(sys.stdout)))
+        if error:
+            told = f"no comments of the coach: {error}" if not found else error
+            print(f"crashcourse: {screen.of(sys.stderr).safe(told)}; the check stands as it is", file=sys.stderr)
+        elif options.json:
+            print(f"crashcourse: the coach's comments are in {coach.NAME}", file=sys.stderr)
 
     return asked
 

@@ -246,6 +246,39 @@ def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
             coach.ask(KEY, asked)
 
 
+@pytest.mark.parametrize("address", ["http://[", "ftp://127.0.0.1", "nonsense"])
+def test_an_odd_address_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the client makes of it."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
+    with pytest.raises(NoComments, match="could not be reached"):
+        coach.ask(KEY, coach.request(find(SLUG), b"", results.of_status("fail")))
+
+
+def test_where_nothing_can_be_written_the_comments_are_shown(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are the learner's even if the file is not."""
+    desk.with_name("coach.json").mkdir()
+    assert checked(monkeypatch, Adviser()) == 1
+    shown = capsys.readouterr()
+    assert shown.out.endswith("  coach   celebratory: No mix anywhere.\n")
+    assert "cannot write coach.json beside work/unbreakable-save/exercise.py" in shown.err
+
+
+def test_an_interrupted_coach_leaves_the_check(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who presses Ctrl-C while it thinks has had the check, and its exit code."""
+
+    def interrupted(*_: object) -> list[Comment]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(coach, "ask", interrupted)
+    assert cli.main(["check", SLUG, "--coach"]) == 1
+    assert "no comments of the coach: interrupted; the check stands as it is" in capsys.readouterr().err
+    assert json.loads(desk.with_name("coach.json").read_text())["error"] == "interrupted"
+
+
 @pytest.mark.parametrize(
     ("secret", "told"),
     [
