@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crashcourse import catalog, marking, progress, setup, text_view, watching
+from crashcourse import catalog, cli, marking, progress, setup, text_view, watching
 from crashcourse.catalog import find
 from crashcourse.grading import command as grading
 from crashcourse.grading import housing
@@ -275,6 +275,25 @@ def test_progress_is_rewritten_on_a_terminal_and_silent_elsewhere(
         _, texts[place] = show(SCENES["check_passed"], PLACES[place], folder, judged, monkeypatch)
     assert re.match(rf"\r\x1b\[K{SLUG}: judging 5 of 11, \d+ s\r\x1b\[K\x1b\[32;1mCONSISTENT", texts["terminal"])
     assert texts["pipe"].startswith("CONSISTENT")
+
+
+def test_a_finding_of_another_run_is_replayed_from_there(
+    judged: dict[str, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The short command of the example is for the latest run; where that is another one, the run is named."""
+    monkeypatch.chdir(tmp_path)
+    (row,) = (row for row in judged["starter"].rows if row.finding)
+    assert row.finding is not None
+    whole = row.finding.replay
+    command, _, run = whole.partition(" --run ")
+    assert cli._replay(judged["starter"]) == whole
+    Path(".crashlab").mkdir()
+    Path(".crashlab", "latest").symlink_to(tmp_path)
+    assert cli._replay(judged["starter"]) == whole
+    Path(".crashlab", "latest").unlink()
+    Path(".crashlab", "latest").symlink_to(run)
+    assert cli._replay(judged["starter"]) == command == "crashlab replay kill@6"
+    assert cli._replay(judged["solution"]) == ""
 
 
 @pytest.mark.parametrize(("ascii_only", "shown"), [(True, r"half... \x1b[31m \u5024"), (False, r"half… \x1b[31m 値")])
