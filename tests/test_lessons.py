@@ -150,7 +150,7 @@ def test_the_index_names_each_lesson_and_its_exercises() -> None:
 
 
 def test_each_exercise_belongs_to_its_lesson() -> None:
-    """What can be started is named, under the same number, by the lesson that it belongs to."""
+    """What can be started is named, under the same number, by the lesson that it belongs to, with its command."""
     started = {path.parent.name: path.read_text() for path in (ROOT / "exercises").glob("*/exercise.toml")}
     assert started
     for slug, text in started.items():
@@ -158,6 +158,7 @@ def test_each_exercise_belongs_to_its_lesson() -> None:
         assert number, slug
         lesson = next(folder for folder in FOLDERS if int(folder.name[:2]) == int(number[1][0]))
         assert f"| {number[1]} `{slug}` |" in section(page(lesson), "Exercises")
+        assert f"\ncrashcourse start {slug}\n" in section(page(lesson), "Exercises")
 
 
 def test_the_first_page_needs_no_words_of_disks() -> None:

@@ -101,7 +101,11 @@ def test_another_output_is_found(tmp_path: Path) -> None:
         (lambda cells: cells[-1].update(source="## 9"), "no self-check"),
         (
             lambda cells: cells[-1].update(source=cells[-1].source + "\ncrashcourse start nothing"),
-            "no exercise nothing",
+            "price-of-rerun, nothing, and the lesson has loss-inventory, price-of-rerun",
+        ),
+        (
+            lambda cells: cells[-1].update(source=cells[-1].source.replace("start price-of-rerun", "list")),
+            "the last cell starts loss-inventory, and the lesson has loss-inventory, price-of-rerun",
         ),
         (lambda cells: cells[0].update(metadata={"tags": ["raises-exception"]}), "asserts how"),
         (lambda cells: _code(cells).update(source="import requests"), "the network"),

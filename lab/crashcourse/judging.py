@@ -175,7 +175,7 @@ def shown(finding: Finding, *, program: bool = False) -> Shown:
         expected="; ".join(finding.expected),
         found=found,
         why=finding.why or finding.summary,
-        advice=finding.advice[0] if finding.advice else "",
+        advice=" ".join(finding.advice),
         replay=finding.replay,
     )
 

@@ -1,7 +1,7 @@
 """How far a learner has come: one small file in the work folder, replaced as the course teaches it.
 
-The file is ``progress.json``: per exercise the best points, the latest status and how many hints were shown. One that
-cannot be read is refused and left alone, as a checkpoint is.
+The file is ``progress.json``: per exercise the best points, the latest status, how many hints were shown, and whether
+the model answer was. One that cannot be read is refused and left alone, as a checkpoint is.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where the learner stands with one exercise."""
+    """Where the learner stands with one exercise. ``model_seen``: the model answer was shown before it was solved."""
 
     points: int = 0
     best: int = 0
     status: str = ""
     hints: int = 0
+    model_seen: bool = False
 
     @property
     def word(self) -> str:

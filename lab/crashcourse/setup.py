@@ -7,13 +7,12 @@ of its own that does it right. What fails there is the machine's fault, and what
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crashcourse import catalog, progress
 from crashcourse.grading import housing
+from crashcourse.screen import Screen
 from crashlab import doctor
 from crashlab.errors import CrashlabError
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA = "crashcourse.doctor/1"
+NOTE = "note   "
+NO_ROOM = "See what is used up: processes (ulimit -u), open files (ulimit -n), space (df). Then try again."
+PLAIN = Screen()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,10 @@ class Setup:
 
 def examine(work: Path) -> Setup:
     """Look at everything; takes some seconds, and leaves nothing behind."""
-    findings = doctor.examine()
+    try:
+        findings = doctor.examine()
+    except OSError as error:  # no process to be had, no file: with that nothing else can be tried either
+        return Setup(parts=(), broken=((f"a check from end to end: {error}", NO_ROOM),), not_started=())
     broken = [(f"{each.name}: {each.detail}", each.next) for each in findings if each.core and not each.works]
     notes, begun, every = [], {}, []
     try:
@@ -57,8 +62,12 @@ def examine(work: Path) -> Setup:
     isolation, why = housing.find()
     if why:
         notes.append(f"submissions of others would be judged as {isolation}: {why}")
+    strace, why_none = _strace(findings)
+    if why_none:
+        notes.append(f"the course runs without strace, and nobody sees a submission from outside: {why_none}")
+    python = ".".join(platform.python_version_tuple()[:2])
     untouched = tuple(each.number for each in every if each.slug not in begun)
-    parts = (f"python {platform.python_version()}", _fork(findings), _strace(), f"isolation {isolation}")
+    parts = (f"python {python}", _fork(findings), strace, f"isolation {isolation}")
     return Setup(parts=parts, broken=tuple(broken), not_started=untouched, notes=tuple(notes))
 
 
@@ -67,29 +76,29 @@ def _fork(findings: Sequence[doctor.Finding]) -> str:
     return "fork yes" if whole is not None and whole.works else "fork no"
 
 
-def _strace() -> str:
-    """Its version; the course runs without it."""
-    path = shutil.which("strace")
-    if path is None:
-        return "strace no"
-    said = subprocess.run([path, "-V"], capture_output=True, text=True, check=False).stdout
-    words = said.partition("\n")[0].split()
-    return f"strace {words[-1]}" if words else "strace yes"
+def _strace(findings: Sequence[doctor.Finding]) -> tuple[str, str]:
+    """Its version, or "no" where it cannot watch a process here, and then why; the course runs without it."""
+    found = next((each for each in findings if each.name == "strace"), None)
+    if found is None or not found.works:
+        return "strace no", found.detail if found is not None else ""
+    return f"strace {found.detail.partition(',')[0]}", ""
 
 
-def lines(found: Setup) -> Iterator[str]:
+def lines(found: Setup, screen: Screen = PLAIN) -> Iterator[str]:
     """What the terminal shows: the verdict first."""
     if found.broken:
         for what, following in found.broken:
-            yield f"SETUP BROKEN  {what}"
+            yield from screen.folded("SETUP BROKEN  ", what)
             if following:
-                yield f"   next  {following}"
-        yield "note   no exercise can be judged before that; nothing of it is your exercise's fault"
+                yield from screen.folded("   next  ", following)
+        yield from screen.folded(NOTE, "no exercise can be judged before that; nothing of it is your exercise's fault")
         return
     yield f"READY  {', '.join(found.parts)}"
     if found.not_started:
         alone = len(found.not_started) == 1
         which = f"{found.not_started[0]} is" if alone else f"{len(found.not_started)} exercises are"
         theirs = "its" if alone else "their"
-        yield f"note   {which} NOT STARTED: {theirs} failures are expected (a fault here prints SETUP BROKEN)"
-    yield from (f"note   {each}" for each in found.notes)
+        note = f"{which} NOT STARTED: {theirs} failures are expected (a fault here prints SETUP BROKEN)"
+        yield from screen.folded(NOTE, note)
+    for each in found.notes:
+        yield from screen.folded(NOTE, each)

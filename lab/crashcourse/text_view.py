@@ -1,14 +1,15 @@
 """What the terminal shows: verdict first, then the cases, the one finding that matters first, and what to do next.
 
-Plain lines of ASCII; only the verdict is coloured, and only where somebody looks.
+Only the verdict is coloured, and only where somebody looks. Prose is folded to the width of the screen; what is to
+be copied stands on one line.
 """
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from crashcourse.catalog import HINTS, LESSONS
+from crashcourse.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,82 +18,95 @@ if TYPE_CHECKING:
     from crashcourse.progress import Standing
     from crashcourse.result import Result, Row, Shown
 
-WIDTH = 100
 _COLOURS = {"CONSISTENT": "32", "VIOLATION": "31", "UNMEASURED": "33", "JUDGE-ERROR": "31"}
-_LABEL = 9
+_LABEL = 10
 _WORDS = {"pass": "CONSISTENT", "fail": "VIOLATION", "incomplete": "UNMEASURED", "judge-error": "JUDGE-ERROR"}
+PLAIN = Screen()
 
 
-def listing(exercises: Iterable[Exercise], standings: Mapping[str, Standing]) -> Iterator[str]:
+def listing(exercises: Iterable[Exercise], standings: Mapping[str, Standing], screen: Screen = PLAIN) -> Iterator[str]:
     """All exercises below their lessons, and how far the learner is."""
     lesson = 0
     for exercise in exercises:
         if exercise.lesson != lesson:
             lesson = exercise.lesson
-            yield f"L{lesson} {LESSONS[lesson]}"
-        standing = standings.get(exercise.slug)
-        place = f"{standing.word:8} {standing.best:3}/100" if standing else "-"
-        yield f"   {exercise.number} {exercise.slug:18} {exercise.kind:7}  {exercise.effort:6}  {place}".rstrip()
+            yield screen.safe(f"L{lesson} {LESSONS[lesson]}")
+        place = _place(standings.get(exercise.slug))
+        line = f"   {exercise.number} {exercise.slug:18} {exercise.kind:7}  {exercise.effort:6}  {place}"
+        yield screen.safe(line).rstrip()
 
 
-def checked(result: Result, *, replay: str = "", colour: bool = False) -> Iterator[str]:
-    """The result of one check."""
+def _place(standing: Standing | None) -> str:
+    if standing is None:
+        return "-"
+    return f"{standing.word:8} {standing.best:3}/100" + ("  model answer seen" if standing.model_seen else "")
+
+
+def checked(result: Result, *, replay: str = "", screen: Screen = PLAIN) -> Iterator[str]:
+    """The result of one check. ``replay`` is another command for the finding than its own.
+
+    Advice is not shown: it would be the answer, and that is what the hints lead to. It stands in the JSON form.
+    """
     word = _WORDS[result.status]
     twins = "" if any(row.visibility == "private" for row in result.rows) else ", private twins not run"
-    shown = f"\x1b[{_COLOURS[word]};1m{word}\x1b[0m" if colour else word
+    shown = screen.painted(word, _COLOURS[word])
     yield f"{shown}  {result.exercise}  {result.points}/{result.points_max}{twins}"
     width = max((len(row.id) for row in result.rows), default=4)
     for row in result.rows:
-        yield f"  {row.id:{width}}  {row.verdict:12} {_states(row)}".rstrip()
+        yield f"  {row.id:{width}}  {row.verdict:12}{_states(row)}"
     worst = next((row for row in result.rows if row.verdict == "violation"), None)
     unsure = next((row for row in result.rows if row.verdict == "unmeasured"), None)
     if worst is not None:
-        yield from _finding(worst)
+        yield from _finding(worst, screen)
     elif unsure is not None:
-        yield from _line("why", unsure.message or f"{unsure.states} states, at least {unsure.states_min} are needed")
+        why = unsure.message or f"{unsure.states} states, at least {unsure.states_min} are needed"
+        yield from _detail("why", why, screen)
     if result.error:
-        yield from _line("why", result.error)
+        yield from _detail("why", result.error, screen)
     command = replay or (worst.finding.replay if worst and worst.finding else "")
     if command:
-        yield f"  replay  {command}"
+        yield f"  replay  {screen.safe(command)}"
     if result.status != "pass":
-        yield f"  next    crashcourse hint {result.exercise}"
+        following = "doctor" if result.status == "judge-error" else f"hint {result.exercise}"
+        yield f"  next    crashcourse {following}"
 
 
 def _states(row: Row) -> str:
+    """How many, so that their numbers stand below each other."""
     broken = row.verdicts.get("violation", 0)
+    if not row.states:
+        return "     not run"
     if row.states == 1 or row.id == "end":
-        return "1 run" if row.states else "not run"
-    return f"{broken:4} of {row.states} states" if broken else f"     {row.states} states"
+        return "   1 run"
+    return f"{broken:4} of {row.states} states" if broken else f"{row.states:4} states"
 
 
-def _finding(row: Row) -> Iterator[str]:
+def _finding(row: Row, screen: Screen) -> Iterator[str]:
     found = row.finding
     if found is None:
-        yield from _line("why", row.message)
+        yield from _detail("why", row.message, screen)
         return
     at = " at ".join(each for each in (found.state, found.crash_point) if each)
-    yield f"  {found.kind}  {at}".rstrip()
-    yield from _details(found)
+    yield screen.safe(f"  {found.kind}  {at}").rstrip()
+    yield from _details(found, screen)
 
 
-def _details(found: Shown) -> Iterator[str]:
-    for label in ("call", "expected", "found", "why", "advice"):
+def _details(found: Shown, screen: Screen) -> Iterator[str]:
+    for label in ("call", "expected", "found", "why"):
         text = getattr(found, label)
         if text:
-            yield from _line(label, text)
+            yield from _detail(label, text, screen)
 
 
-def _line(label: str, text: str) -> Iterator[str]:
-    """A label and its text, wrapped below itself; what no terminal should get is escaped."""
-    safe = text.encode("ascii", "backslashreplace").decode()
-    safe = "".join(each if each.isprintable() else repr(each)[1:-1] for each in safe)
-    first = f"    {label:{_LABEL}} "
-    lines = textwrap.wrap(safe, WIDTH - len(first)) or [""]
-    yield first + lines[0]
-    yield from (" " * len(first) + line for line in lines[1:])
+def _detail(label: str, text: str, screen: Screen) -> Iterator[str]:
+    yield from screen.folded(f"    {label:{_LABEL}}", text)
 
 
-def hinted(exercise: Exercise, number: int) -> Iterator[str]:
+def hinted(exercise: Exercise, number: int, screen: Screen = PLAIN) -> Iterator[str]:
     """Hint ``number``, from 1 on."""
-    yield f"hint {number} of {len(HINTS)} ({HINTS[number - 1]}): {exercise.hints[number - 1]}"
+    first = f"hint {number} of {len(HINTS)} ({HINTS[number - 1]}): {exercise.hints[number - 1]}"
+    lines = list(screen.folded("  ", first))
+    yield lines[0].strip()
+    yield from lines[1:]
+    if number == len(HINTS):
+        yield f"  next  crashcourse hint {exercise.slug} --model"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crashcourse import progress
-from crashcourse.catalog import HINTS
+from crashcourse.catalog import FULL_MARKS, HINTS
 from crashlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from crashcourse.result import Result
 
 FOLDER = Path("work")
+COMMENT_WIDTH = 98
 TASK_NAME = "TASK.md"
+POINTER = f"# The task is in {TASK_NAME}, beside this file.\n\n"
+"""The first lines of what the learner opens. Python and TOML take them for a comment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Work:
         return progress.load(self.folder).get(exercise.slug, progress.Standing())
 
     def start(self, exercise: Exercise) -> Path:
-        """Copy the starter, and write the task beside it.
+        """Copy the starter, which then says where its task is, and write that task beside it.
 
         Raises UsageError where the learner's file is there: nothing is ever overwritten.
         """
@@ -53,6 +57,7 @@ class Work:
         for source in sorted((exercise.folder / "starter").iterdir()):
             if source.is_file() and not (file.parent / source.name).exists():
                 shutil.copyfile(source, file.parent / source.name)
+        file.write_text(POINTER + file.read_text(encoding="utf-8"), encoding="utf-8")
         title = f"# {exercise.number} {exercise.title}\n\n"
         self.task(exercise).write_text(title + exercise.task.strip() + "\n", encoding="utf-8")
         self._keep(exercise, known)
@@ -76,6 +81,24 @@ class Work:
         number = min(standing.hints + 1, len(HINTS))
         self._keep(exercise, dataclasses.replace(standing, hints=number))
         return number
+
+    def model_answer(self, exercise: Exercise) -> str:
+        """The model answer: its idea in comments, then the whole file that gets all points. That it was seen is kept.
+
+        Raises UsageError before the three hints were shown and a check of the learner's own was made.
+        """
+        standing = self.standing(exercise)
+        if standing.hints < len(HINTS):
+            text = f"the model answer comes after the {len(HINTS)} hints: crashcourse hint {exercise.slug}"
+            raise UsageError(text)
+        if not standing.status:
+            text = f"the model answer comes after a try of your own: crashcourse check {exercise.slug}"
+            raise UsageError(text)
+        if standing.best < FULL_MARKS:
+            self._keep(exercise, dataclasses.replace(standing, model_seen=True))
+        idea = textwrap.wrap(f"The model answer of {exercise.number}. {exercise.model}", COMMENT_WIDTH)
+        file = exercise.folder / "solution" / exercise.file
+        return "".join(f"# {line}\n" for line in idea) + "\n" + file.read_text(encoding="utf-8")
 
     def _keep(self, exercise: Exercise, standing: Standing) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

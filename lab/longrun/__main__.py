@@ -36,6 +36,7 @@ from longrun.errors import (
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, make_inbox
 from longrun.loop import MODEL_NAME, Agent
+from longrun.model import KEY_NAME, LIVE_MODEL
 from longrun.personas import PERSONAS
 from longrun.protocol import CHECKPOINT_NAME
 from longrun.rewind import commands as rewinding
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from longrun.protocol import Checkpoint
 
 EXIT_DONE, EXIT_UNFINISHED, EXIT_REFUSED, EXIT_USAGE = 0, 1, 2, 64
-LIVE_MODEL = "claude-haiku-4-5"
-"""The model of ``--live``: small, and it answers without blocks that a transcript here cannot hold."""
-KEY_NAME = "ANTHROPIC_API_KEY"
 DEFAULT_DIRECTORY = Path("longrun-run")
 _ANSWERS: dict[str, questions.Answer] = {"happened": "done", "absent": "absent"}
 _VERDICTS = {"done": "DONE", "waiting": "WAITING", "stopped": "STOPPED"}

@@ -26,6 +26,10 @@ _LINES = importlib.import_module(anthropic.DefaultHttpxClient.__mro__[1].__modul
 _BROKEN: tuple[type[Exception], ...] = (anthropic.APIConnectionError, _LINES.TransportError)
 
 
+DEFAULT_TIMEOUT_S = 600.0
+"""How long the client waits for the next bytes of an answer, as its documentation says (2026)."""
+
+
 @dataclass(frozen=True)
 class ClientModel:
     """Answers through ``client``, by streaming unless told otherwise."""
@@ -40,9 +44,9 @@ class ClientModel:
 
     @staticmethod
     @contextlib.contextmanager
-    def live(api_key: str) -> Iterator[ClientModel]:
+    def live(api_key: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Iterator[ClientModel]:
         """A model of the real service, for the length of a ``with`` block."""
-        with anthropic.Anthropic(api_key=api_key, max_retries=0) as client:
+        with anthropic.Anthropic(api_key=api_key, max_retries=0, timeout=timeout_s) as client:
             yield ClientModel(client)
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,10 @@ from typing import Any, Protocol
 
 from longrun.errors import IncompleteResponse
 
+LIVE_MODEL = "claude-haiku-4-5"
+"""The model that is asked for real: small, and it answers without blocks that a transcript here cannot hold."""
+KEY_NAME = "ANTHROPIC_API_KEY"
+"""The variable with the key for it."""
 STOP_REASONS = (
     "end_turn",
     "stop_sequence",

@@ -25,9 +25,7 @@ def test_a_first_hour(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     """Start, check, hint, mend, check: each step says what comes next, and the list remembers."""
     assert cli.main(["start", "unbreakable-save"]) == 0
     assert capsys.readouterr().out == (
-        f"created  work/unbreakable-save/exercise.py   2 {MARK}\n"
-        "task     work/unbreakable-save/TASK.md\n"
-        "next     crashcourse check unbreakable-save\n"
+        f"created  work/unbreakable-save/exercise.py   2 {MARK}\nnext     crashcourse check unbreakable-save\n"
     )
     task = (here / "work/unbreakable-save/TASK.md").read_text()
     assert task.startswith("# 2.2 A save that no crash breaks\n\nWrite `save(dir, state)`")
