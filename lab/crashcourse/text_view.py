@@ -55,12 +55,9 @@ def checked(result: Result, *, replay: str = "", screen: Screen = PLAIN) -> Iter
     for row in result.rows:
         yield f"  {row.id:{width}}  {row.verdict:12}{_states(row)}"
     worst = next((row for row in result.rows if row.verdict == "violation"), None)
-    unsure = next((row for row in result.rows if row.verdict == "unmeasured"), None)
     if worst is not None:
         yield from _finding(worst, screen)
-    elif unsure is not None:
-        why = unsure.message or f"{unsure.states} states, at least {unsure.states_min} are needed"
-        yield from _detail("why", why, screen)
+    yield from _open_cases(result, screen, beside=worst is not None)
     if result.error:
         yield from _detail("why", result.error, screen)
     command = replay or (worst.finding.replay if worst and worst.finding else "")
@@ -69,6 +66,17 @@ def checked(result: Result, *, replay: str = "", screen: Screen = PLAIN) -> Iter
     if result.status != "pass":
         following = "doctor" if result.status == "judge-error" else f"hint {result.exercise}"
         yield f"  next    crashcourse {following}"
+
+
+def _open_cases(result: Result, screen: Screen, *, beside: bool) -> Iterator[str]:
+    """Why a case could not be judged; ``beside`` a finding, which one it is has to be said."""
+    unsure = next((row for row in result.rows if row.verdict == "unmeasured"), None)
+    if unsure is None:
+        return
+    if beside:
+        yield screen.safe(f"  unmeasured  {unsure.id}")
+    why = unsure.message or f"{unsure.states} states, at least {unsure.states_min} are needed"
+    yield from _detail("why", why, screen)
 
 
 def _states(row: Row) -> str:

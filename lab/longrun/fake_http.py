@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,11 @@ def serve(api: FakeApi) -> Iterator[str]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a connection that a killed client left open must not hold the server
     api: FakeApi
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, unless it is that the client has gone: that is its right, and here it is often killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

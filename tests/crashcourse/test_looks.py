@@ -320,3 +320,10 @@ def test_in_a_process_of_its_own_with_an_ascii_locale(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode("ascii") == kept("list")
+
+
+def test_a_case_that_could_not_be_judged_says_why_beside_a_finding_too() -> None:
+    """Else a learner would see the word many times, and never a reason."""
+    lines = list(text_view.checked(results.of({"kill": "violation", "race": "unmeasured"}, {})))
+    at = lines.index("  unmeasured  race")
+    assert lines[at + 1] == f"    why       {results.PUBLIC_TEXT}"

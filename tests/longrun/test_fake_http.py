@@ -11,7 +11,7 @@ import anthropic
 import pytest
 
 from longrun.fake_api import FakeApi
-from longrun.fake_http import serve
+from longrun.fake_http import _Handler, _Server, serve
 from longrun.messages import user
 from longrun.tools import DEFINITIONS
 
@@ -77,3 +77,14 @@ def test_other_requests_get_an_error_object(served: tuple[FakeApi, str], path: s
     with caught.value as error:
         assert error.code == status
         assert json.load(error)["type"] == "error"
+
+
+@pytest.mark.parametrize(("error", "told"), [(ConnectionResetError(), False), (ValueError("odd"), True)])
+def test_a_client_that_has_gone_is_no_error(error: Exception, told: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Clients are killed here all the time; whatever else goes wrong is told."""
+    with _Server(("127.0.0.1", 0), _Handler) as server:
+        try:
+            raise error
+        except type(error):
+            server.handle_error(None, ("127.0.0.1", 1))
+    assert ("Exception occurred" in capsys.readouterr().err) == told

@@ -4,8 +4,8 @@ The panel has a colour of its own, so that a picture reads on a dark page as on 
 where a page's style does not reach. A verdict is told by a word or a letter and never by its colour alone. Text is
 text, not paths: it can be searched and read aloud. Widths are reckoned, not measured: in a fixed-width type every
 letter is about 0.6 of its height wide (assumed; 0.60 to 0.61 in the common ones), and lines are cut where they would
-leave the panel. Where the text of a picture is put into a page, all of it shrinks with a page that is narrower; where it
-is an ``img``, that is for the page to say, and the pages of nbconvert do not.
+leave the panel. Where the text of a picture is put into a page, all of it shrinks with a page that is narrower; where
+it is an ``img``, that is for the page to say, and the pages of nbconvert do not.
 """
 
 from __future__ import annotations
