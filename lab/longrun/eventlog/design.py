@@ -1,0 +1,55 @@
+"""The pieces of a log that a naive one exchanges; each has its correct form as a default."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longrun.eventlog import mending, repair
+from longrun.eventlog.lease import Lease
+from longrun.eventlog.scan import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from longrun.eventlog.events import Event
+    from longrun.eventlog.lease import Owner
+    from longrun.eventlog.scan import Scan
+
+
+def sync_data(descriptor: int) -> None:
+    """Make a file's bytes, and its length, durable."""
+    os.fdatasync(descriptor)
+
+
+def only_reads(_scan: Scan) -> None:
+    """An inspection changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """How a log is written, read and mended.
+
+    * ``sync(descriptor)`` makes a file's bytes durable.
+    * ``shows_queued``: projections see a record before it is durable.
+    * ``reader`` reads.
+    * ``take(directory)`` is the lease, held while the log is open.
+    * ``mend(scan)`` makes the files fit for an append: the tail is cut, the last line ended.
+    * ``repair(grammar, ask, unsure=…)`` are the events that close an open turn.
+    * ``looks(scan)`` is what an inspection does beside reading: nothing.
+    * ``trusts_snapshots``: a snapshot is taken at its word.
+    """
+
+    sync: Callable[[int], None] = sync_data
+    shows_queued: bool = False
+    reader: Reader = Reader()  # noqa: RUF009 - it is frozen
+    take: Callable[[Path], Owner] = Lease.take
+    mend: Callable[[Scan], None] = mending.mend
+    repair: Callable[..., list[Event]] = repair.repair
+    looks: Callable[[Scan], None] = only_reads
+    trusts_snapshots: bool = False
+
+
+DESIGN = Design()
