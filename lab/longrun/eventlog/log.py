@@ -46,7 +46,7 @@ def now_ms() -> int:
 
 @dataclass(eq=False)
 class Ticket:
-    """The place of a record that is on its way. ``wait`` returns once it is durable, and raises where it never will be."""
+    """The place of a record on its way. ``wait`` returns once it is durable, and raises where it never will be."""
 
     log: EventLog
     record: Record

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from longrun.eventlog import segments
 from longrun.eventlog.design import DESIGN
@@ -127,7 +127,7 @@ def _log_of(scan: Scan, how: Opening, owner: Owner, fence: int) -> EventLog:
 
 def _begin(log: EventLog, how: Opening, *, unsure: bool) -> None:
     """This writer's first record, and the repair, in one flush."""
-    reason = "takeover" if log.grammar.open else "resume"
+    reason: Literal["resume", "takeover"] = "takeover" if log.grammar.open else "resume"
     events = how.design.repair(log.grammar, how.ask, unsure=unsure)
     log.add(WriterStart(writer=_writer(how), reason=reason), *events)
 
