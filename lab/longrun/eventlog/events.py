@@ -1,7 +1,7 @@
 """What can happen in a session: one schema per type of event, as a dataclass.
 
-A field with a default may be left away, and is then not written. Values are plain JSON; what is inside a message's
-content, a tool's input or a note is not looked at here. Records of an unknown type are for
+A field with a default may be left away, and is then not written. Values are plain JSON. What is in a
+message, a tool's input or a note is not looked at here. Records of an unknown type are for
 :mod:`longrun.eventlog.scan` to judge. ``schemas()`` is what ``schemas.json`` beside this module holds; a test compares them.
 """
 

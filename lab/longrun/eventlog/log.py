@@ -92,6 +92,7 @@ class EventLog:
     _end: int = field(init=False)
     _sum: str = field(init=False)
     _broken: str = ""
+    _closed: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _flusher: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
@@ -171,6 +172,11 @@ class EventLog:
             return self._mark.number
 
     @property
+    def broken(self) -> bool:
+        """Whether this handle can do nothing more; the session itself may well be sound."""
+        return bool(self._broken)
+
+    @property
     def promised(self) -> int:
         """The highest seq that was promised; -1 for none."""
         return self._mark.number
@@ -207,20 +213,22 @@ class EventLog:
             return ticket
 
     def close(self) -> None:
-        """Make durable what is queued, unless the log is broken, and let the next writer in."""
+        """Promise what is queued, unless the log is broken, and let the next writer in."""
         try:
             if not self._broken:
-                self.flush()
+                self.barrier()
         finally:
+            self._closed = True
             os.close(self._descriptor)
             os.close(self._mark.descriptor)
             self._owner.close()
             self._broken = self._broken or "it was closed"
 
     def abandon(self) -> None:
-        """Close without writing what is queued: nobody was told of it."""
-        self._broken = self._broken or "it was given up"
-        self.close()
+        """Close without writing what is queued: nobody was told of it. Does nothing to a closed log."""
+        if not self._closed:
+            self._broken = self._broken or "it was given up"
+            self.close()
 
     def __enter__(self) -> Self:
         return self

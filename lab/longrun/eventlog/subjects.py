@@ -5,6 +5,7 @@ An event of the bare log is a ``note``. What is acked was promised, so no crash 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crashlab.subject import Log
@@ -13,6 +14,8 @@ from longrun.eventlog.events import Note
 from longrun.eventlog.opening import Opening, open_log
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from crashlab.lab import Lab
     from longrun.eventlog.design import Design
     from longrun.eventlog.log import EventLog
@@ -27,30 +30,54 @@ GROUPS: tuple[list[Any], ...] = (
 )
 
 
-def append(log: EventLog, events: list[Any]) -> None:
-    """Append the batch in one flush, and promise it."""
-    for event in events:
-        log.append(Note(note=event))
-    log.barrier()
+@dataclass(eq=False)
+class Handle:
+    """A log as a program holds it that goes on after an error: it opens a broken one again.
 
+    After a failed append nobody knows how much of it is there. So whoever repeats it looks first.
+    """
 
-def load(log: EventLog) -> list[Any]:
-    """All notes."""
-    return [record.data for record in log.records if record.type == "note"]
+    root: Path
+    opening: Opening
+    log: EventLog
+    unsure: bool = False
 
+    def append(self, events: list[Any]) -> None:
+        """Append the batch in one flush, and promise it; what an attempt that failed has left there counts."""
+        if self.unsure:
+            self._look()
+            have = self.load()
+            there = next(n for n in range(len(events), -1, -1) if events[:n] == have[len(have) - n :])
+            events = events[there:]
+        self.unsure = True
+        for event in events:
+            self.log.append(Note(note=event))
+        self.log.barrier()
+        self.unsure = False
 
-def close(log: EventLog) -> None:
-    """Let the next writer in."""
-    log.close()
+    def _look(self) -> None:
+        """Open a broken log again: it is read anew, and what was not promised is written anew."""
+        if self.log.broken:
+            self.log.abandon()
+            self.log = open_log(self.root, SESSION, self.opening)
+
+    def load(self) -> list[Any]:
+        """All notes."""
+        return [record.data for record in self.log.records if record.type == "note"]
+
+    def close(self) -> None:
+        """Let the next writer in."""
+        self.log.close()
 
 
 def bare(design: Design = DESIGN, *, name: str, values: tuple[list[Any], ...] = SINGLE) -> Log:
     """The subject that appends ``values`` to a log of ``design``."""
 
-    def opened(lab: Lab) -> EventLog:
-        return open_log(lab.dir, SESSION, Opening(design=design, writer="w", clock=lambda: 0))
+    def opened(lab: Lab) -> Handle:
+        opening = Opening(design=design, writer="w", clock=lambda: 0)
+        return Handle(lab.dir, opening, open_log(lab.dir, SESSION, opening))
 
-    return Log(append, load, open=opened, close=close, name=name, values=values)
+    return Log(Handle.append, Handle.load, open=opened, close=Handle.close, name=name, values=values)
 
 
 single = bare(name="eventlog/correct, single appends")
