@@ -171,6 +171,12 @@ class EventLog:
                 self._mark.raise_to(last, self._sync)
             return self._mark.number
 
+    def called(self, call_id: str) -> int | None:
+        """The seq of the ``tool/call`` of an open call, queued ones too; None where it was not called."""
+        with self._lock:
+            pending = self._ahead.pending.get(call_id)
+            return None if pending is None else pending.called
+
     @property
     def broken(self) -> bool:
         """Whether this handle can do nothing more; the session itself may well be sound."""

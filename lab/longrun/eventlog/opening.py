@@ -97,7 +97,9 @@ def _create(directory: Path, session_id: str, how: Opening, fence: int) -> Scan:
         lines.append(line)
         prev = decode(line).sum
     publish(segment_path(directory, 0), b"".join(line + b"\n" for line in lines))
-    return how.design.reader.read(directory)
+    scan = how.design.reader.read(directory)
+    scan.promised = scan.good  # it was synced before it got its name: no need to write it again
+    return scan
 
 
 def _log_of(scan: Scan, how: Opening, owner: Owner, fence: int) -> EventLog:

@@ -178,9 +178,7 @@ def effects(records: Iterable[Record]) -> list[Act]:
         data = record.data
         if record.type == "tool/call":
             key = data.get("key")
-            acts[data["call_id"]] = Act(
-                record.seq, data["call_id"], data["name"], data["input"], data["policy"], key
-            )
+            acts[data["call_id"]] = Act(record.seq, data["call_id"], data["name"], data["input"], data["policy"], key)
         elif record.type == "tool/result" and data["call_id"] in acts:
             act = acts[data["call_id"]]
             text = data["content"] if isinstance(data["content"], str) else canonical(data["content"])
@@ -223,7 +221,7 @@ def ui(records: Sequence[Record]) -> list[Row]:
             marks.append("abandoned")
         if record.seq in own and record.seq not in shown:
             marks.append("compacted")
-        if type(record.data) is dict and record.data.get("synthetic") is True:
+        if record.data.get("synthetic") is True:
             marks.append("synthetic")
         rows.append(Row(record.seq, record.type, _row_text(record), tuple(marks)))
     return rows
@@ -235,7 +233,7 @@ _SAYS = ("content", "summary", "text", "name", "reason", "label", "model", "deci
 def _row_text(record: Record) -> str:
     """The most telling field of a record."""
     for name in _SAYS:
-        if isinstance(record.data, dict) and name in record.data:
+        if name in record.data:
             value = record.data[name]
             return value if isinstance(value, str) else canonical(value)
     return canonical(record.data)
