@@ -81,9 +81,9 @@ def asking(world: World, tools: Mapping[str, Tool]) -> Callable[[Pending], Found
 
 @dataclass(eq=False)
 class LogAgent:
-    """One process at one open session. ``told(place, promised)`` is called when a turn, or the result of an act, is durable.
+    """One process at one open session. ``told(place, promised)`` is called right after a barrier.
 
-    ``promised`` is the last record by seq and sum where all is promised, else None.
+    ``promised`` is the last record by seq and sum; None behind the result of an act, which is durable, and no more.
     """
 
     log: EventLog
@@ -240,7 +240,10 @@ class LogAgent:
             )
         )
         try:
-            text = self.conduct.act(self.log, lambda: tool.run(self.world, call.input, key or ""))  # B2
+            text = self.conduct.act(
+                lambda: self._promise(f"{place}.call"),  # B2
+                lambda: tool.run(self.world, call.input, key or ""),
+            )
         except OutcomeUnknown:
             self._result(call, UNKNOWN_TEXT, "unknown")
         else:

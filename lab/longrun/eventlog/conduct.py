@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from longrun.eventlog.project import Act
 
 
-def promise_first(log: EventLog, body: Callable[[], str]) -> str:
+def promise_first(promise: Callable[[], None], body: Callable[[], str]) -> str:
     """Run the body of a tool once its ``tool/call`` is promised, and not before."""
-    log.barrier()
+    promise()
     return body()
 
 
@@ -43,14 +43,14 @@ class Conduct:
 
     * ``design`` is the log's own.
     * ``accept(response)`` raises IncompleteResponse unless the answer is whole.
-    * ``act(log, body)`` runs the body of a tool whose ``tool/call`` is queued.
+    * ``act(promise, body)`` runs the body of a tool whose ``tool/call`` is queued, and promises that.
     * ``known(log, key)`` is what is known of an act that was named before.
     * ``stretch(grammar, keep)`` chooses what a compaction sums up.
     """
 
     design: Design = DESIGN
     accept: Callable[[dict[str, Any]], dict[str, Any]] = require_complete
-    act: Callable[[EventLog, Callable[[], str]], str] = promise_first
+    act: Callable[[Callable[[], None], Callable[[], str]], str] = promise_first
     known: Callable[[EventLog, str], Act | None] = known
     stretch: Callable[[Grammar, int], tuple[int, int] | None] = stretch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from longrun.eventlog import mending, repair
 from longrun.eventlog.lease import Lease
@@ -24,8 +24,11 @@ def sync_data(descriptor: int) -> None:
     os.fdatasync(descriptor)
 
 
-def only_reads(_scan: Scan) -> None:
-    """An inspection changes nothing."""
+class Reads(Protocol):
+    """What reads a session: everything, or LogDamaged, or LogUnsupported."""
+
+    def read(self, directory: Path) -> Scan:
+        """What is there; nothing is changed by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +40,16 @@ class Design:
     * ``reader`` reads.
     * ``take(directory)`` is the lease, held while the log is open.
     * ``mend(scan)`` makes the files fit for an append: the tail is cut, the last line ended.
-    * ``repair(grammar, ask, unsure=…)`` are the events that close an open turn.
-    * ``looks(scan)`` is what an inspection does beside reading: nothing.
+    * ``repair(grammar, ask, evidence)`` are the events that close an open turn.
     * ``trusts_snapshots``: a snapshot is taken at its word.
     """
 
     sync: Callable[[int], None] = sync_data
     shows_queued: bool = False
-    reader: Reader = Reader()  # noqa: RUF009 - it is frozen
+    reader: Reads = Reader()  # noqa: RUF009 - it is frozen
     take: Callable[[Path], Owner] = Lease.take
     mend: Callable[[Scan], None] = mending.mend
     repair: Callable[..., list[Event]] = repair.repair
-    looks: Callable[[Scan], None] = only_reads
     trusts_snapshots: bool = False
 
 

@@ -2,7 +2,8 @@
 
 A field with a default may be left away, and is then not written. Values are plain JSON. What is in a
 message, a tool's input or a note is not looked at here. Records of an unknown type are for
-:mod:`longrun.eventlog.scan` to judge. ``schemas()`` is what ``schemas.json`` beside this module holds; a test compares them.
+:mod:`longrun.eventlog.scan` to judge. ``schemas()`` is what ``schemas.json`` beside this module holds; a test
+compares them.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class Owner(Protocol):
     def claim(self, fence: int) -> None:
         """Write our own fence, above all before it."""
 
-    def require(self, fence: int) -> None:
-        """Raise LogFenced where a higher one than ours stands there, or the file is another one."""
+    def require(self, fence: int, descriptor: int, size: int) -> None:
+        """Raise LogFenced unless the session is still ours, and the segment as we left it."""
 
     def close(self) -> None:
         """Let the next one in."""
@@ -71,14 +71,18 @@ class Lease:
         """Write our own fence. It needs no sync: after a power loss nobody lives who could hold an older one."""
         self._slots.raise_to(fence)
 
-    def require(self, fence: int) -> None:
-        """Raise LogFenced where a higher one than ours stands there, or the file is another one."""
+    def require(self, fence: int, descriptor: int, size: int) -> None:
+        """Raise LogFenced where a higher fence than ours is stored, or the segment has not the ``size`` we left."""
         found = max(read_slots(os.pread(self._slots.descriptor, SLOT_BYTES * SLOTS, 0)), default=NOTHING)
         if found > fence:
             text = f"{self.directory}: writer {found} has taken over from writer {fence}. Nothing more was written."
             raise LogFenced(text)
         if not self._is_ours():
             text = f"{self.directory}: {LEASE_NAME} was removed or replaced. Nothing more was written."
+            raise LogFenced(text)
+        grown = os.fstat(descriptor).st_size
+        if grown != size:
+            text = f"{self.directory}: the segment has {grown} bytes, this writer left {size}; it wrote nothing more."
             raise LogFenced(text)
 
     def _is_ours(self) -> bool:

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from longrun.eventlog.errors import LogBroken, LogFenced
+from longrun.eventlog.errors import LogBroken
 from longrun.eventlog.events import SegmentStart
 from longrun.eventlog.record import NO_SUM, Draft, decode, encode
 from longrun.eventlog.segments import MAX_BYTES, MAX_RECORDS, publish, segment_path
@@ -259,13 +259,7 @@ class EventLog:
 
     def _require_ours(self) -> None:
         """Raise LogFenced unless the session is still this writer's, and the segment as it left it."""
-        self._owner.require(self.fence)
-        size = os.fstat(self._descriptor).st_size
-        if size != self._size:
-            text = (
-                f"{self.directory}: the segment has {size} bytes, this writer left {self._size}. Nothing was written."
-            )
-            raise LogFenced(text)
+        self._owner.require(self.fence, self._descriptor, self._size)
 
     def _take_back(self) -> None:
         """Cut half a batch off again: what comes next must not be glued to it."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from longrun.eventlog.grammar import Grammar, Pending
     from longrun.eventlog.lease import Owner
     from longrun.eventlog.record import Record
-    from longrun.eventlog.repair import Found
+    from longrun.eventlog.repair import Evidence, Found
     from longrun.eventlog.scan import Scan
 
 
@@ -73,12 +73,12 @@ def _opened(directory: Path, session_id: str, how: Opening, owner: Owner) -> Eve
     new = scan.empty
     if new:
         scan = _create(directory, session_id, how, fence)
-    unsure = scan.weakened and bool(scan.tail)
+    evidence = scan.evidence
     how.design.mend(scan)
     log = _log_of(scan, how, owner, fence)
     try:
         if not new:
-            _begin(log, how, unsure=unsure)
+            _begin(log, how, evidence)
         log.barrier()
     except BaseException:
         log.abandon()
@@ -127,10 +127,10 @@ def _log_of(scan: Scan, how: Opening, owner: Owner, fence: int) -> EventLog:
     )
 
 
-def _begin(log: EventLog, how: Opening, *, unsure: bool) -> None:
+def _begin(log: EventLog, how: Opening, evidence: Evidence) -> None:
     """This writer's first record, and the repair, in one flush."""
     reason: Literal["resume", "takeover"] = "takeover" if log.grammar.open else "resume"
-    events = how.design.repair(log.grammar, how.ask, unsure=unsure)
+    events = how.design.repair(log.grammar, how.ask, evidence)
     log.add(WriterStart(writer=_writer(how), reason=reason), *events)
 
 
@@ -160,8 +160,7 @@ def inspect(root: Path, session_id: str, opening: Opening | None = None) -> Insp
     if scan.empty:
         text = f"{directory}: there is no session"
         raise FileNotFoundError(text)
-    how.design.looks(scan)
-    repairs = how.design.repair(scan.grammar, how.ask, unsure=scan.weakened and bool(scan.tail))
+    repairs = how.design.repair(scan.grammar, how.ask, scan.evidence)
     return Inspection(
         records=scan.records,
         grammar=scan.grammar,
@@ -173,7 +172,7 @@ def inspect(root: Path, session_id: str, opening: Opening | None = None) -> Insp
 
 def report_of(scan: Scan) -> list[str]:
     """What is odd about a log that can be read, one line each."""
-    found = [f"skipped: {each}" for each in scan.skipped]
+    found = []
     if scan.weakened:
         found.append("weakened: no slot of the mark can be read; the marks in the records are all there is")
     if scan.tail:

@@ -4,14 +4,15 @@ Each call without a result gets one, in order, and the turn its end. What the re
 the world's answer, so a crash in the middle of a repair changes nothing: the next opening adds what is still missing.
 
     evidence                                outcome
-    no tool/call                            not-started: may be made again
+    no tool/call, or one never promised     not-started: may be made again
     tool/call, policy read                  unknown, and may be repeated
     tool/call, keyed, the world has it      done, with the world's id
     tool/call, keyed, the world says no     not-started
     anything else                           unknown: look, or ask; do not repeat blindly
 
-"No tool/call" proves something only because ``tool/call`` was promised before the body ran. Where the promise itself
-could not be read, and bytes were cut off, they may have held one: then it is unknown too.
+"Not started" can be proven only because ``tool/call`` is promised before the body runs: a call beyond the mark was
+written, and its process died before it could begin. Where the mark cannot be read, that is not known; and where bytes
+were cut off then, they may have held a ``tool/call``, so that nothing is known to be not started.
 """
 
 from __future__ import annotations
@@ -45,10 +46,22 @@ def cannot_tell(_call: Pending) -> Found | None:
     return None
 
 
-def outcome_of(call: Pending, ask: Callable[[Pending], Found | None], *, unsure: bool) -> tuple[Outcome, Found | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a reader knows beside the records: the highest promise, None where the mark cannot be read, and cut bytes."""
+
+    promised: int | None
+    was_cut: bool = False
+
+
+def outcome_of(
+    call: Pending, ask: Callable[[Pending], Found | None], evidence: Evidence
+) -> tuple[Outcome, Found | None]:
     """The outcome of a call without a result, and the world's answer where it was asked."""
     if call.called is None:
-        return ("unknown" if unsure else "not-started"), None
+        return ("unknown" if evidence.promised is None and evidence.was_cut else "not-started"), None
+    if evidence.promised is not None and call.called > evidence.promised:
+        return "not-started", None
     answer = ask(call) if call.policy == "keyed" else None
     if answer is None:
         return "unknown", None
@@ -72,12 +85,12 @@ def result_of(call: Pending, turn: int, outcome: Outcome, found: Found | None) -
     )
 
 
-def repair(grammar: Grammar, ask: Callable[[Pending], Found | None], *, unsure: bool) -> list[Event]:
+def repair(grammar: Grammar, ask: Callable[[Pending], Found | None], evidence: Evidence) -> list[Event]:
     """The events that close an open turn; none where no turn is open."""
     if not grammar.open:
         return []
     events: list[Event] = []
     for call in grammar.pending.values():
-        outcome, found = outcome_of(call, ask, unsure=unsure)
+        outcome, found = outcome_of(call, ask, evidence)
         events.append(result_of(call, grammar.turn, outcome, found))
     return [*events, TurnEnd(turn=grammar.turn, synthetic=True, reason="interrupted")]

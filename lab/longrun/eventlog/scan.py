@@ -19,6 +19,7 @@ from longrun.eventlog.errors import InvalidEvent, LogDamaged, LogUnsupported
 from longrun.eventlog.events import FORMAT, SHAPES
 from longrun.eventlog.grammar import Grammar
 from longrun.eventlog.record import NO_SUM, VERSION, BadLine, decode, version_of
+from longrun.eventlog.repair import Evidence
 from longrun.eventlog.segments import MARK_NAME, segment_numbers, segment_path, snapshot_numbers
 from longrun.eventlog.slots import NOTHING, read_slots
 
@@ -48,12 +49,16 @@ class Scan:
     promised: int = NOTHING
     weakened: bool = False
     spare: list[int] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
 
     @property
     def good(self) -> int:
         """G: the seq of the last good record; -1 for none."""
         return self.grammar.seq - 1
+
+    @property
+    def evidence(self) -> Evidence:
+        """What a repair may go by."""
+        return Evidence(promised=None if self.weakened else self.promised, was_cut=bool(self.tail))
 
     @property
     def empty(self) -> bool:
@@ -94,15 +99,11 @@ class Reader:
 
     * ``follows(previous, record)`` says what is wrong with the place of a record, "" for nothing.
     * ``promise(scan, marks)`` is W.
-    * ``skips`` passes over lines that cannot be read.
-    * ``newer_is_nothing`` takes a log of a newer program for none.
     * ``grammar()`` is the grammar before the first record.
     """
 
     follows: Callable[[Record | None, Record], str] = follows
     promise: Callable[[Scan, list[int]], int] = promise
-    skips: bool = False
-    newer_is_nothing: bool = False
     grammar: Callable[[], Grammar] = Grammar
 
     def read(self, directory: Path) -> Scan:
@@ -132,8 +133,7 @@ class _Reading:
                 scan.segment, self._line = place, 0
                 self._refuse("missing", f"segment {place}", f"segment {number}", path=segment_path(directory, place))
             self._segment(number, last=number == numbers[-1])
-        if not self._reader.newer_is_nothing or scan.records:
-            self._judge_tail(marks)
+        self._judge_tail(marks)
         return scan
 
     def _marks(self) -> list[int]:
@@ -162,22 +162,18 @@ class _Reading:
             line = data[at : end if end >= 0 else len(data)]
             self._line += 1
             if not self._line_is_good(line, (number, at), before):
-                if not self._reader.skips:
-                    break
-                scan.skipped.append(f"segment {number}, line {self._line}: {self._reason}")
+                break
             scan.ends = end >= 0
             at = end + 1 if end >= 0 else len(data)
             scan.size = at
         scan.tail = data[at:]
-        if not last and not self._reader.skips and (scan.tail or not scan.ends):
+        if not last and (scan.tail or not scan.ends):
             self._refuse("segment", "a sealed segment, whole", self._reason or "no LF at its end")
 
     def _line_is_good(self, line: bytes, place: tuple[int, int], before: tuple[int, int]) -> bool:
         """Take one line, if it is good; else ``_reason`` says what it is."""
         scan, first = self._scan, not self._scan.records
         if first and (version_of(line) or 0) > VERSION:
-            if self._reader.newer_is_nothing:
-                return self._is_bad("a newer version")
             self._newer(f"version {version_of(line)}; this program reads up to {VERSION}")
         try:
             record = decode(line)
@@ -230,8 +226,7 @@ class _Reading:
     def _judge_tail(self, marks: list[int]) -> None:
         scan = self._scan
         scan.promised = self._reader.promise(scan, marks)
-        if not self._reader.skips:
-            self._refuse_strangers()
+        self._refuse_strangers()
         if scan.good < scan.promised or scan.empty:
             kind = "bad-line" if scan.tail else "missing"
             found = self._reason or f"the end of the log, at record {scan.good}"

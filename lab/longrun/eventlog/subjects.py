@@ -15,7 +15,7 @@ from longrun.eventlog.agent import LogAgent, asking
 from longrun.eventlog.conduct import CONDUCT
 from longrun.eventlog.design import DESIGN
 from longrun.eventlog.events import Note
-from longrun.eventlog.opening import Opening, open_log
+from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.project import context, effects, messages, request_sha256
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
@@ -99,6 +99,22 @@ def bare(design: Design = DESIGN, *, name: str, values: tuple[list[Any], ...] = 
     return Log(Handle.append, Handle.load, open=opened, close=Handle.close, name=name, values=values)
 
 
+def inspected(design: Design = DESIGN, *, name: str, values: tuple[list[Any], ...] = SINGLE) -> Log:
+    """The same log, of which ``load`` is an inspection: it opens nothing, and must change nothing."""
+
+    def appended(directory: Path, events: list[Any]) -> None:
+        with open_log(directory, SESSION, Opening(design=DESIGN, writer="w", clock=lambda: 0)) as log:
+            for event in events:
+                log.append(Note(note=event))
+            log.barrier()
+
+    def looked(directory: Path) -> list[Any]:
+        found = inspect(directory, SESSION, Opening(design=design))
+        return [record.data for record in found.records if record.type == "note"]
+
+    return Log(appended, looked, name=name, values=values)
+
+
 # --- with an agent ---------------------------------------------------------------------------------
 
 
@@ -111,16 +127,23 @@ class Description:
     inbox: tuple[Ticket, ...]
     knobs: Mapping[int, Knobs]
     keep: int | None = None
+    tells: bool = True
 
     def run(self, lab: Lab) -> End:
-        """From what lies in the directory, if anything does, to the end."""
+        """The workload."""
+        return self._work(lab, {})
 
+    def resume(self, lab: Lab) -> End:
+        """The recovery: from whatever lies in the directory to the end."""
+        return self._work(lab, self.knobs)
+
+    def _work(self, lab: Lab, knobs: Mapping[int, Knobs]) -> End:
         def told(place: str, promised: dict[str, Any] | None) -> None:
             lab.save_point(place)
-            if promised is not None:
+            if promised is not None and self.tells:
                 lab.ack(promised)
 
-        api, world = FakeApi(self.persona, knobs=self.knobs), World(lab, self.inbox)
+        api, world = FakeApi(self.persona, knobs=knobs), World(lab, self.inbox)
         opening = Opening(design=self.conduct.design, ask=asking(world, TOOLS), writer="w", clock=lambda: 0)
         with open_log(lab.dir, SESSION, opening) as log:
             agent = LogAgent(log, api, world, conduct=self.conduct, told=told)
@@ -185,7 +208,7 @@ def view(end: End) -> End:
     return {name: value for name, value in end.items() if name not in ("transcript", "history")}
 
 
-def agent_on_log(
+def agent_on_log(  # noqa: PLR0913 - all but one by keyword
     conduct: Conduct = CONDUCT,
     *,
     name: str,
@@ -193,14 +216,21 @@ def agent_on_log(
     seed: int = DEFAULT_SEED,
     knobs: Mapping[int, Knobs] | None = None,
     keep: int | None = None,
+    tells: bool = True,
 ) -> Subject:
-    """The subject that triages the short inbox of ``seed`` on a log. ``keep``: compacted to so many messages."""
+    """The subject that triages the short inbox of ``seed`` on a log.
+
+    ``knobs`` are turned at the server that a resumed agent meets; ``keep`` has it compact to so many records at its
+    end; with ``tells`` False nobody is told what was promised, so that effects alone can show a loss.
+    """
     inbox = make_inbox(seed, body_bytes=SHORT_BODY_BYTES)
-    description = Description(conduct, persona, inbox, knobs or {}, keep)
-    return Subject(description.run, check=description.check, view=view, name=name)
+    description = Description(conduct, persona, inbox, knobs or {}, keep, tells)
+    return Subject(description.run, description.resume, check=description.check, view=view, name=name)
 
 
 single = bare(name="eventlog/correct, single appends")
 grouped = bare(name="eventlog/correct, group commit", values=GROUPS)
 agent = agent_on_log(name="eventlog/correct, an agent")
 agent_hasty = agent_on_log(name="eventlog/correct, an agent, hasty model", persona="hasty")
+single_inspected = inspected(name="eventlog/correct, inspected")
+agent_compacted = agent_on_log(name="eventlog/correct, an agent that compacts", keep=3)
