@@ -29,6 +29,7 @@ from longrun.eventlog.events import (
     UserMessage,
 )
 from longrun.eventlog.repair import UNKNOWN_TEXT, Found
+from longrun.eventlog.snapshot import write_snapshot
 from longrun.fake_api import CHARACTERS_PER_TOKEN
 from longrun.loop import BLOCKED_TEXT, CONFLICT_TEXT, GAVE_UP_TEXT, MAX_TOKENS, MODEL_NAME
 from longrun.messages import canonical, sendable
@@ -274,7 +275,8 @@ class LogAgent:
         turn = self.log.grammar.turn
         self.log.append(TurnEnd(turn=turn, synthetic=False, reason=reason))
         self._promise(f"turn{turn}.end")  # B4
-        self.log.rotate()
+        if self.log.rotate():
+            write_snapshot(self.log)
         return str(reason)
 
     def _promise(self, place: str) -> None:

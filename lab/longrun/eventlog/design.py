@@ -41,7 +41,6 @@ class Design:
     * ``take(directory)`` is the lease, held while the log is open.
     * ``mend(scan)`` makes the files fit for an append: the tail is cut, the last line ended.
     * ``repair(grammar, ask, evidence)`` are the events that close an open turn.
-    * ``trusts_snapshots``: a snapshot is taken at its word.
     """
 
     sync: Callable[[int], None] = sync_data
@@ -50,7 +49,6 @@ class Design:
     take: Callable[[Path], Owner] = Lease.take
     mend: Callable[[Scan], None] = mending.mend
     repair: Callable[..., list[Event]] = repair.repair
-    trusts_snapshots: bool = False
 
 
 DESIGN = Design()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from longrun.eventlog.grammar import Grammar
     from longrun.eventlog.lease import Owner
     from longrun.eventlog.record import Record
+    from longrun.eventlog.shelf import Shelf
     from longrun.eventlog.slots import Slots
 
 BATCH_RECORDS, BATCH_BYTES = 256, 64 * 1024
@@ -76,8 +77,7 @@ class EventLog:
     design: Design
     fence: int
     grammar: Grammar
-    records: list[Record]
-    places: list[tuple[int, int]]
+    records: Shelf
     _owner: Owner
     _mark: Slots
     _descriptor: int
@@ -98,7 +98,7 @@ class EventLog:
 
     def __post_init__(self) -> None:
         self._ahead, self._end = copy.deepcopy(self.grammar), self._size
-        self._sum = self.records[-1].sum if self.records else NO_SUM
+        self._sum = self.records[-1].sum if len(self.records) else NO_SUM
 
     # --- appending -------------------------------------------------------------------------------
 
@@ -176,6 +176,16 @@ class EventLog:
         with self._lock:
             pending = self._ahead.pending.get(call_id)
             return None if pending is None else pending.called
+
+    @property
+    def segment(self) -> int:
+        """The number of the segment that is written."""
+        return self._segment
+
+    @property
+    def size(self) -> int:
+        """How many bytes of it hold records."""
+        return self._size
 
     @property
     def broken(self) -> bool:
@@ -285,8 +295,7 @@ class EventLog:
     def _show(self, batch: list[Ticket]) -> None:
         for each in batch:
             self.grammar.take(each.record)
-            self.records.append(each.record)
-            self.places.append((self._segment, self._end))
+            self.records.put(each.record, (self._segment, self._end))
             self._end += len(each.line) + 1
         self.segment_records += len(batch)
 
@@ -297,7 +306,7 @@ class EventLog:
                 each.error = error
             self._queue, self._queued_bytes = [], 0
             self._ahead = copy.deepcopy(self.grammar)
-            self._sum = self.records[-1].sum if self.records else NO_SUM
+            self._sum = self.records[-1].sum if len(self.records) else NO_SUM
 
     def _require_usable(self) -> None:
         if self._broken:

@@ -26,7 +26,7 @@ def mend(scan: Scan) -> None:
     if not scan.grammar.open:
         return
     first = max(record.seq for record in scan.records if record.type == "turn/start")
-    number, offset = scan.places[first]
+    number, offset = scan.records.places[first]
     os.truncate(segment_path(scan.directory, number), offset)
     (scan.directory / MARK_NAME).write_bytes(fresh(first - 1))
     vars(scan).update(vars(Reader().read(scan.directory)))

@@ -56,8 +56,7 @@ class Reader:
             leaf = scan.grammar.leaf
             record = record._replace(seq=len(scan.records), parent=leaf)
             scan.grammar.take(record)
-            scan.records.append(record)
-            scan.places.append((0, at))
+            scan.records.put(record, (0, at))
             at += len(line)
         scan.size = len(data)
         scan.ends = not data or data.endswith(b"\n")

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from longrun.eventlog.events import Event, Json
     from longrun.eventlog.grammar import Grammar, Pending
     from longrun.eventlog.lease import Owner
-    from longrun.eventlog.record import Record
     from longrun.eventlog.repair import Evidence, Found
     from longrun.eventlog.scan import Scan
+    from longrun.eventlog.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +109,13 @@ def _log_of(scan: Scan, how: Opening, owner: Owner, fence: int) -> EventLog:
     except OSError:
         os.close(descriptor)
         raise
-    here = sum(segment == scan.segment for segment, _ in scan.places)
+    here = sum(segment == scan.segment for segment, _ in scan.records.places)
     return EventLog(
         directory=scan.directory,
         design=how.design,
         fence=fence,
         grammar=scan.grammar,
         records=scan.records,
-        places=scan.places,
         _owner=owner,
         _mark=mark,
         _descriptor=descriptor,
@@ -142,7 +141,7 @@ def _writer(how: Opening) -> str:
 class Inspection:
     """What an inspection found. ``repairs`` are the events that an opening would add; ``report`` says what is odd."""
 
-    records: list[Record]
+    records: Shelf
     grammar: Grammar
     repairs: list[Event]
     report: list[str]
@@ -172,7 +171,7 @@ def inspect(root: Path, session_id: str, opening: Opening | None = None) -> Insp
 
 def report_of(scan: Scan) -> list[str]:
     """What is odd about a log that can be read, one line each."""
-    found = []
+    found = list(scan.notes)
     if scan.weakened:
         found.append("weakened: no slot of the mark can be read; the marks in the records are all there is")
     if scan.tail:

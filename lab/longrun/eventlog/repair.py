@@ -48,7 +48,7 @@ def cannot_tell(_call: Pending) -> Found | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a reader knows beside the records: the highest promise, None where the mark cannot be read, and cut bytes."""
+    """What a reader knows beside the records: the highest promise (None: the mark cannot be read), and cut bytes."""
 
     promised: int | None
     was_cut: bool = False

@@ -21,7 +21,9 @@ from longrun.eventlog.grammar import Grammar
 from longrun.eventlog.record import NO_SUM, VERSION, BadLine, decode, version_of
 from longrun.eventlog.repair import Evidence
 from longrun.eventlog.segments import MARK_NAME, segment_numbers, segment_path, snapshot_numbers
+from longrun.eventlog.shelf import Shelf
 from longrun.eventlog.slots import NOTHING, read_slots
+from longrun.eventlog.snapshot import NoSnapshot, load_snapshot, require_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Scan:
-    """What was read. ``places`` has segment and offset of each record; ``tail`` what stands behind the last good one.
+    """What was read; ``tail`` is what stands behind the last good record.
 
     ``ends`` says that the last line has its LF. ``weakened``: no slot of the mark could be read, so that the marks in
     the records are all there is to go by. ``spare`` are next segments of 0 bytes.
@@ -40,8 +42,7 @@ class Scan:
 
     directory: Path
     grammar: Grammar = field(default_factory=Grammar)
-    records: list[Record] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)
+    records: Shelf = field(init=False)
     segment: int = 0
     size: int = 0
     tail: bytes = b""
@@ -49,6 +50,10 @@ class Scan:
     promised: int = NOTHING
     weakened: bool = False
     spare: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.records = Shelf(self.directory)
 
     @property
     def good(self) -> int:
@@ -78,7 +83,7 @@ def follows(previous: Record | None, record: Record) -> str:
 
 def promise(scan: Scan, marks: list[int]) -> int:
     """W: the highest of the mark's slots and of the marks in all lines that verify themselves, behind a bad one too."""
-    own = scan.records[-1].mark if scan.records else NOTHING
+    own = scan.records[-1].mark if len(scan.records) else NOTHING
     return max([own, *marks, *(record.mark for record in sound_lines(scan.tail))])
 
 
@@ -100,15 +105,21 @@ class Reader:
     * ``follows(previous, record)`` says what is wrong with the place of a record, "" for nothing.
     * ``promise(scan, marks)`` is W.
     * ``grammar()`` is the grammar before the first record.
+    * ``bound(directory, seq, records, sizes)`` raises NoSnapshot unless a snapshot is of this log.
     """
 
     follows: Callable[[Record | None, Record], str] = follows
     promise: Callable[[Scan, list[int]], int] = promise
     grammar: Callable[[], Grammar] = Grammar
+    bound: Callable[[Path, int, Shelf, list[int]], None] = require_bound
 
     def read(self, directory: Path) -> Scan:
-        """Everything, from the first record. Raises LogDamaged or LogUnsupported."""
-        return _Reading(self, Scan(directory, grammar=self.grammar())).whole()
+        """What is there, from the newest snapshot that fits on. Raises LogDamaged or LogUnsupported."""
+        return _Reading(self, Scan(directory, grammar=self.grammar())).whole(snapshots=True)
+
+    def verify(self, directory: Path) -> Scan:
+        """Everything, from the first record. Raises as :meth:`read`."""
+        return _Reading(self, Scan(directory, grammar=self.grammar())).whole(snapshots=False)
 
 
 class _Reading:
@@ -118,8 +129,11 @@ class _Reading:
         self._reader, self._scan = reader, scan
         self._line = 0
         self._reason = ""
+        self._last: Record | None = None
+        self._from = 0
 
-    def whole(self) -> Scan:
+    def whole(self, *, snapshots: bool) -> Scan:
+        """All of it. The mark comes first: a living writer raises it after the log."""
         scan, directory = self._scan, self._scan.directory
         marks = self._marks()
         numbers = segment_numbers(directory)
@@ -128,13 +142,30 @@ class _Reading:
         if not numbers:
             self._require_nothing(marks)
             return scan
+        first = self._from_snapshot() if snapshots else 0
         for place, number in enumerate(numbers):
             if number != place:
                 scan.segment, self._line = place, 0
                 self._refuse("missing", f"segment {place}", f"segment {number}", path=segment_path(directory, place))
-            self._segment(number, last=number == numbers[-1])
+            if number >= first:
+                self._segment(number, last=number == numbers[-1])
         self._judge_tail(marks)
         return scan
+
+    def _from_snapshot(self) -> int:
+        """Go on from the newest snapshot that fits, at the end of what it knows; else from the beginning."""
+        scan = self._scan
+        for seq in snapshot_numbers(scan.directory):
+            try:
+                grammar, records, sizes = load_snapshot(scan.directory, seq, self._reader.grammar)
+                self._reader.bound(scan.directory, seq, records, sizes)
+            except (NoSnapshot, ValueError, KeyError, TypeError, IndexError) as error:
+                scan.notes.append(f"snapshot {seq} is passed over: {error}")
+                continue
+            scan.grammar, scan.records, self._last = grammar, records, records[-1]
+            scan.segment, scan.size, self._from = len(sizes) - 1, sizes[-1], sizes[-1]
+            return scan.segment
+        return 0
 
     def _marks(self) -> list[int]:
         """The numbers of the mark's sound slots; none where both are bad, or the file is gone."""
@@ -153,10 +184,13 @@ class _Reading:
             self._refuse("missing", "the log that a snapshot tells of", "no segment", path=scan.directory)
 
     def _segment(self, number: int, *, last: bool) -> None:
-        scan, at = self._scan, 0
-        data = segment_path(scan.directory, number).read_bytes()
+        scan, at = self._scan, self._from
+        with segment_path(scan.directory, number).open("rb") as file:
+            file.seek(at)
+            data = bytes(at) + file.read() if at else file.read()
         before = (scan.segment, scan.size)
-        scan.segment, scan.size, self._line = number, 0, 0
+        scan.segment, scan.size, self._from = number, at, 0
+        self._line = sum(segment == number for segment, _ in scan.records.places) if at else 0
         while at < len(data):
             end = data.find(b"\n", at)
             line = data[at : end if end >= 0 else len(data)]
@@ -172,14 +206,14 @@ class _Reading:
 
     def _line_is_good(self, line: bytes, place: tuple[int, int], before: tuple[int, int]) -> bool:
         """Take one line, if it is good; else ``_reason`` says what it is."""
-        scan, first = self._scan, not self._scan.records
+        scan, first = self._scan, not len(self._scan.records)
         if first and (version_of(line) or 0) > VERSION:
             self._newer(f"version {version_of(line)}; this program reads up to {VERSION}")
         try:
             record = decode(line)
         except BadLine as bad:
             return self._is_bad(self._shown(line, str(bad)))
-        wrong = self._reader.follows(scan.records[-1] if scan.records else None, record)
+        wrong = self._reader.follows(self._last, record)
         if wrong:
             return self._is_bad(wrong)
         self._require_known(line, record)
@@ -189,8 +223,8 @@ class _Reading:
             self._refuse("grammar", "a record that may come next", str(error))
         if record.type == "segment/start":
             self._check_seal(record, before)
-        scan.records.append(record)
-        scan.places.append(place)
+        scan.records.put(record, place)
+        self._last = record
         return True
 
     def _is_bad(self, reason: str) -> bool:
@@ -213,7 +247,8 @@ class _Reading:
     def _check_seal(self, record: Record, before: tuple[int, int]) -> None:
         """A later segment says how long the one before it is, and how it ends."""
         number, size = before
-        last = self._scan.records[-1]
+        last = self._last
+        assert last is not None, "the grammar lets no log begin so"
         told = (record.data["segment"], record.data["before"].get("bytes"), record.data["before"].get("sum"))
         if told != (number + 1, size, last.sum):
             self._refuse("segment", f"segment {told[0]} behind {told[1]} bytes", f"segment {number} of {size} bytes")
@@ -235,9 +270,9 @@ class _Reading:
     def _refuse_strangers(self) -> None:
         """Raise LogDamaged for sound lines in the tail that no crash leaves there."""
         scan = self._scan
-        if not scan.tail or (scan.records and scan.tail.rstrip(b"\n") == self._last_line()):
+        if not scan.tail or (len(scan.records) and scan.tail.rstrip(b"\n") == self._last_line()):
             return  # the last line once more, as a tool leaves it that writes again what it has written
-        previous = scan.records[-1] if scan.records else None
+        previous = self._last
         for record in sound_lines(scan.tail):
             if previous is not None and record.fence < previous.fence:
                 self._refuse("forked", f"no fence below {previous.fence}", f"record {record.seq}, fence {record.fence}")
@@ -248,7 +283,7 @@ class _Reading:
                 self._refuse(kind, f"record {record.seq} right behind {record.prev}", self._reason)
 
     def _last_line(self) -> bytes:
-        number, offset = self._scan.places[-1]
+        number, offset = self._scan.records.places[-1]
         return segment_path(self._scan.directory, number).read_bytes()[offset : self._scan.size].rstrip(b"\n")
 
     def _refuse(self, kind: str, expected: str, found: str, *, path: Path | None = None) -> NoReturn:

@@ -17,6 +17,7 @@ from longrun.eventlog.design import DESIGN
 from longrun.eventlog.events import Note
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.project import context, effects, messages, request_sha256
+from longrun.eventlog.snapshot import write_snapshot
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
 from longrun.loop import TASK
@@ -59,6 +60,7 @@ class Handle:
     root: Path
     opening: Opening
     log: EventLog
+    snapshots: bool = False
     unsure: bool = False
 
     def append(self, events: list[Any]) -> None:
@@ -72,6 +74,9 @@ class Handle:
         for event in events:
             self.log.append(Note(note=event))
         self.log.barrier()
+        if self.snapshots:
+            self.log.rotate(force=True)
+            write_snapshot(self.log)
         self.unsure = False
 
     def _look(self) -> None:
@@ -89,12 +94,12 @@ class Handle:
         self.log.close()
 
 
-def bare(design: Design = DESIGN, *, name: str, values: tuple[list[Any], ...] = SINGLE) -> Log:
-    """The subject that appends ``values`` to a log of ``design``."""
+def bare(design: Design = DESIGN, *, name: str, values: tuple[list[Any], ...] = SINGLE, snapshots: bool = False) -> Log:
+    """The subject that appends ``values`` to a log of ``design``; each in a segment of its own, with ``snapshots``."""
 
     def opened(lab: Lab) -> Handle:
         opening = Opening(design=design, writer="w", clock=lambda: 0)
-        return Handle(lab.dir, opening, open_log(lab.dir, SESSION, opening))
+        return Handle(lab.dir, opening, open_log(lab.dir, SESSION, opening), snapshots)
 
     return Log(Handle.append, Handle.load, open=opened, close=Handle.close, name=name, values=values)
 
@@ -234,3 +239,4 @@ agent = agent_on_log(name="eventlog/correct, an agent")
 agent_hasty = agent_on_log(name="eventlog/correct, an agent, hasty model", persona="hasty")
 single_inspected = inspected(name="eventlog/correct, inspected")
 agent_compacted = agent_on_log(name="eventlog/correct, an agent that compacts", keep=3)
+rotated = bare(name="eventlog/correct, a segment and a snapshot each", values=GROUPS[:2], snapshots=True)
