@@ -203,7 +203,7 @@ class LogAgent:
             tool.check(self.world, call.input)
         except InvalidInput as error:
             return self._result(call, str(error), "failed")
-        key = act_key(self.log.grammar.session_id, tool, {"input": call.input})
+        key = act_key(project.scope(self.log.records), tool, {"input": call.input})
         if self._given_up(call):
             return self._result(call, GAVE_UP_TEXT, "denied")
         before = None if key is None else self.conduct.known(self.log, key)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from longrun.eventlog import mending, repair
+from longrun.eventlog.barriers import sync_data
 from longrun.eventlog.lease import Lease
 from longrun.eventlog.scan import Reader
 
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from longrun.eventlog.events import Event
     from longrun.eventlog.lease import Owner
     from longrun.eventlog.scan import Scan
-
-
-def sync_data(descriptor: int) -> None:
-    """Make a file's bytes, and its length, durable."""
-    os.fdatasync(descriptor)
 
 
 class Reads(Protocol):

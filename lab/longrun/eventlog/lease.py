@@ -15,6 +15,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from longrun.eventlog.barriers import sync_data
 from longrun.eventlog.errors import LogBusy, LogFenced
 from longrun.eventlog.segments import LEASE_NAME
 from longrun.eventlog.slots import NOTHING, SLOT_BYTES, SLOTS, Slots, read_slots
@@ -68,8 +69,8 @@ class Lease:
         return self._slots.number
 
     def claim(self, fence: int) -> None:
-        """Write our own fence. It needs no sync: after a power loss nobody lives who could hold an older one."""
-        self._slots.raise_to(fence)
+        """Write our own fence, durably."""
+        self._slots.raise_to(fence, sync_data)
 
     def require(self, fence: int, descriptor: int, size: int) -> None:
         """Raise LogFenced where a higher fence than ours is stored, or the segment has not the ``size`` we left."""

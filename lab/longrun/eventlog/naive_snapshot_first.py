@@ -16,10 +16,10 @@ from longrun.eventlog.subjects import bare
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from longrun.eventlog.shelf import Shelf
+    from longrun.eventlog.snapshot import Snapshot
 
 
-def bound(_directory: Path, _seq: int, _records: Shelf, _sizes: list[int]) -> None:
+def bound(_directory: Path, _snapshot: Snapshot) -> None:
     """It lies beside the log, so it is of the log."""
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Literal
 from longrun.eventlog import segments
 from longrun.eventlog.design import DESIGN
 from longrun.eventlog.events import FORMAT, SessionStart, WriterStart
+from longrun.eventlog.grammar import Grammar
 from longrun.eventlog.log import EventLog, now_ms
 from longrun.eventlog.record import NO_SUM, Draft, decode, encode
 from longrun.eventlog.repair import cannot_tell
 from longrun.eventlog.segments import MARK_NAME, publish, segment_path, session_directory
-from longrun.eventlog.slots import Slots, fresh
+from longrun.eventlog.slots import NOTHING, Slots, fresh
 from longrun.files import sync_directory
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from longrun.eventlog.design import Design
     from longrun.eventlog.events import Event, Json
-    from longrun.eventlog.grammar import Grammar, Pending
+    from longrun.eventlog.grammar import Pending
     from longrun.eventlog.lease import Owner
     from longrun.eventlog.repair import Evidence, Found
     from longrun.eventlog.scan import Scan
@@ -35,13 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How a session is opened. ``ask`` is the world, ``writer`` a name for people, ``parent`` that of a fork."""
+    """How a session is opened. ``ask`` is the world, ``writer`` a name for people.
+
+    ``parent`` and ``seed`` are of a new session alone: whose fork it is, and the events that it begins with.
+    """
 
     design: Design = DESIGN
     ask: Callable[[Pending], Found | None] = cannot_tell
     writer: str = ""
     clock: Callable[[], int] = now_ms
     parent: Json | None = None
+    seed: tuple[Event, ...] = ()
 
 
 def open_log(root: Path, session_id: str, opening: Opening | None = None) -> EventLog:
@@ -87,15 +92,27 @@ def _opened(directory: Path, session_id: str, how: Opening, owner: Owner) -> Eve
 
 
 def _create(directory: Path, session_id: str, how: Opening, fence: int) -> Scan:
-    """A new log, with its first two records, there at once; and what a reader makes of it."""
+    """A new log, with its first records, there at once; and what a reader makes of it."""
     start = SessionStart(session_id=session_id, format=FORMAT, created_ms=how.clock(), parent=how.parent)
-    lines, prev = [], NO_SUM
-    for seq, event in enumerate((start, WriterStart(writer=_writer(how), reason="new"))):
-        line = encode(
-            Draft(seq, prev, -1, fence, how.clock(), None, event.TYPE, event.data(), surface=False, ignorable=False)
+    grammar, prev, lines = Grammar(), NO_SUM, []
+    for event in (start, WriterStart(writer=_writer(how), reason="new"), *how.seed):
+        draft = Draft(
+            seq=grammar.seq,
+            prev=prev,
+            mark=NOTHING,
+            fence=fence,
+            time_ms=how.clock(),
+            parent=grammar.leaf if event.SURFACE else None,
+            type=event.TYPE,
+            data=event.data(),
+            surface=event.SURFACE,
+            ignorable=event.IGNORABLE,
         )
+        line = encode(draft)
+        record = decode(line)
+        grammar.advance(record)
+        prev = record.sum
         lines.append(line)
-        prev = decode(line).sum
     publish(segment_path(directory, 0), b"".join(line + b"\n" for line in lines))
     scan = how.design.reader.read(directory)
     scan.promised = scan.good  # it was synced before it got its name: no need to write it again

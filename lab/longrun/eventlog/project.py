@@ -171,10 +171,23 @@ class Act:
     external_id: str | None = None
 
 
+def scope(records: Sequence[Record]) -> str:
+    """The session whose name the keys of acts bear: this one, or the one that it was forked from at first."""
+    start = records[0].data
+    named: str = (start.get("parent") or {}).get("scope") or start["session_id"]
+    return named
+
+
 def effects(records: Iterable[Record]) -> list[Act]:
-    """All calls that were begun, on all branches, oldest first, with what became of each."""
+    """All calls that were begun, on all branches, oldest first, with what became of each.
+
+    A fork begins with the keyed acts of the session that it was forked from.
+    """
     acts: dict[str, Act] = {}
     for record in records:
+        if record.type == "session/start":
+            for at, told in enumerate((record.data.get("parent") or {}).get("acts", ())):
+                acts[f"inherited {at}"] = Act(record.seq, f"inherited {at}", **told)
         data = record.data
         if record.type == "tool/call":
             key = data.get("key")

@@ -23,7 +23,7 @@ from longrun.eventlog.repair import Evidence
 from longrun.eventlog.segments import MARK_NAME, segment_numbers, segment_path, snapshot_numbers
 from longrun.eventlog.shelf import Shelf
 from longrun.eventlog.slots import NOTHING, read_slots
-from longrun.eventlog.snapshot import NoSnapshot, load_snapshot, require_bound
+from longrun.eventlog.snapshot import NoSnapshot, Snapshot, load_snapshot, require_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,13 +105,13 @@ class Reader:
     * ``follows(previous, record)`` says what is wrong with the place of a record, "" for nothing.
     * ``promise(scan, marks)`` is W.
     * ``grammar()`` is the grammar before the first record.
-    * ``bound(directory, seq, records, sizes)`` raises NoSnapshot unless a snapshot is of this log.
+    * ``bound(directory, snapshot)`` raises NoSnapshot unless a snapshot is of this log.
     """
 
     follows: Callable[[Record | None, Record], str] = follows
     promise: Callable[[Scan, list[int]], int] = promise
     grammar: Callable[[], Grammar] = Grammar
-    bound: Callable[[Path, int, Shelf, list[int]], None] = require_bound
+    bound: Callable[[Path, Snapshot], None] = require_bound
 
     def read(self, directory: Path) -> Scan:
         """What is there, from the newest snapshot that fits on. Raises LogDamaged or LogUnsupported."""
@@ -131,6 +131,7 @@ class _Reading:
         self._reason = ""
         self._last: Record | None = None
         self._from = 0
+        self._claims: list[Snapshot] = []
 
     def whole(self, *, snapshots: bool) -> Scan:
         """All of it. The mark comes first: a living writer raises it after the log."""
@@ -157,13 +158,14 @@ class _Reading:
         scan = self._scan
         for seq in snapshot_numbers(scan.directory):
             try:
-                grammar, records, sizes = load_snapshot(scan.directory, seq, self._reader.grammar)
-                self._reader.bound(scan.directory, seq, records, sizes)
+                found = load_snapshot(scan.directory, seq, self._reader.grammar)
+                self._claims.append(found)
+                self._reader.bound(scan.directory, found)
             except (NoSnapshot, ValueError, KeyError, TypeError, IndexError) as error:
                 scan.notes.append(f"snapshot {seq} is passed over: {error}")
                 continue
-            scan.grammar, scan.records, self._last = grammar, records, records[-1]
-            scan.segment, scan.size, self._from = len(sizes) - 1, sizes[-1], sizes[-1]
+            scan.grammar, scan.records, self._last = found.grammar, found.records, found.records[-1]
+            scan.segment, scan.size, self._from = len(found.sizes) - 1, found.sizes[-1], found.sizes[-1]
             return scan.segment
         return 0
 
@@ -260,7 +262,9 @@ class _Reading:
 
     def _judge_tail(self, marks: list[int]) -> None:
         scan = self._scan
-        scan.promised = self._reader.promise(scan, marks)
+        first = scan.records[0].sum if len(scan.records) else ""
+        claimed = [snapshot.seq for snapshot in self._claims if snapshot.origin == first]
+        scan.promised = max([self._reader.promise(scan, marks), *claimed])
         self._refuse_strangers()
         if scan.good < scan.promised or scan.empty:
             kind = "bad-line" if scan.tail else "missing"

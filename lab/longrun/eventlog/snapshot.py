@@ -1,8 +1,9 @@
 """A snapshot: what a reader knows right behind one record, so that the next one need not read all before it.
 
 It holds the state of the grammar, the leaf, and where each record lies; no bodies. It is bound to the sum of its
-record. It is derived, never the truth: one that is missing, damaged, of another log, or of more than the log holds, is
-passed over with a line in the report, and the log is read whole.
+record. It is derived, never the truth: one that is missing, damaged or of another log is passed over with a line in
+the report, and the log is read whole. But it is written only of what was promised. So one of this session that knows
+more than its log does is evidence: the log was put back to an earlier state, and that is damage.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longrun.eventlog.record import BadLine, sum_of
@@ -33,6 +35,18 @@ class NoSnapshot(Exception):  # noqa: N818 - only the reader sees it
     """A snapshot that cannot be used. The text says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was known behind record ``seq``, whose sum is ``bound``. ``origin`` is the sum of the session's first."""
+
+    seq: int
+    bound: str
+    origin: str
+    grammar: Grammar
+    records: Shelf
+    sizes: list[int]
+
+
 def write_snapshot(log: EventLog) -> Path | None:
     """Write what is known now, which is promised first. None while a turn is open, and where it is there already."""
     log.barrier()
@@ -41,7 +55,12 @@ def write_snapshot(log: EventLog) -> Path | None:
     if grammar.open or path.exists():
         return None
     older = snapshot_numbers(log.directory)
-    form = _form(grammar) | {"sum_of_seq": last.sum, "places": _packed(log.records.places), "sizes": _sizes(log)}
+    form = _form(grammar) | {
+        "sum_of_seq": last.sum,
+        "origin": log.records[0].sum,
+        "places": _packed(log.records.places),
+        "sizes": _sizes(log),
+    }
     body = json.dumps(form, separators=(",", ":"), allow_nan=False)[:-1].encode()
     publish(path, b'%b,"sum":"%b"}' % (body, sum_of(body).encode()))
     for seq in older:
@@ -81,8 +100,8 @@ def _sizes(log: EventLog) -> list[int]:
     return [*sealed, log.size]
 
 
-def load_snapshot(directory: Path, seq: int, make: Callable[[], Grammar]) -> tuple[Grammar, Shelf, list[int]]:
-    """Grammar, records and sizes as they were behind record ``seq``. Raises NoSnapshot."""
+def load_snapshot(directory: Path, seq: int, make: Callable[[], Grammar]) -> Snapshot:
+    """What the snapshot of record ``seq`` says. Raises NoSnapshot where it cannot be read."""
     data = snapshot_path(directory, seq).read_bytes()
     body, mark, _ = data.rpartition(b',"sum":"')
     if not mark or data != b'%b,"sum":"%b"}' % (body, sum_of(body).encode()):
@@ -92,7 +111,8 @@ def load_snapshot(directory: Path, seq: int, make: Callable[[], Grammar]) -> tup
     if form["v"] != _VERSION:
         text = f"it has version {form['v']}"
         raise NoSnapshot(text)
-    return _grammar(form, make()), Shelf(directory, _places(form["places"])), form["sizes"]
+    shelf = Shelf(directory, _places(form["places"]))
+    return Snapshot(form["seq"], form["sum_of_seq"], form["origin"], _grammar(form, make()), shelf, form["sizes"])
 
 
 def _grammar(form: dict[str, Any], grammar: Grammar) -> Grammar:
@@ -113,10 +133,9 @@ def _places(form: dict[str, Any]) -> list[tuple[int, int]]:
     return found
 
 
-def require_bound(directory: Path, seq: int, shelf: Shelf, sizes: list[int]) -> None:
+def require_bound(directory: Path, snapshot: Snapshot) -> None:
     """Raise NoSnapshot unless the log holds the very record that the snapshot is bound to, behind sealed segments."""
-    data = snapshot_path(directory, seq).read_bytes()
-    bound = json.loads(data)["sum_of_seq"]
+    sizes = snapshot.sizes
     for number, size in enumerate(sizes):
         try:
             found = segment_path(directory, number).stat().st_size
@@ -127,10 +146,10 @@ def require_bound(directory: Path, seq: int, shelf: Shelf, sizes: list[int]) -> 
             text = f"segment {number} has {found} bytes, it knows of {size}"
             raise NoSnapshot(text)
     try:
-        last = shelf.line(seq)
+        last = snapshot.records.line(snapshot.seq)
     except BadLine as error:
-        text = f"record {seq} is not where it says"
+        text = f"record {snapshot.seq} is not where it says"
         raise NoSnapshot(text) from error
-    if (last.seq, last.sum) != (seq, bound):
-        text = f"it is bound to {bound}, record {seq} of this log is {last.sum}"
+    if (last.seq, last.sum) != (snapshot.seq, snapshot.bound):
+        text = f"it is bound to {snapshot.bound}, record {snapshot.seq} of this log is {last.sum}"
         raise NoSnapshot(text)
