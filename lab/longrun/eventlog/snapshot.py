@@ -55,12 +55,8 @@ def write_snapshot(log: EventLog) -> Path | None:
     if grammar.open or path.exists():
         return None
     older = snapshot_numbers(log.directory)
-    form = _form(grammar) | {
-        "sum_of_seq": last.sum,
-        "origin": log.records[0].sum,
-        "places": _packed(log.records.places),
-        "sizes": _sizes(log),
-    }
+    form = _form(grammar) | {"sum_of_seq": last.sum, "origin": log.records[0].sum}
+    form |= {"places": _packed(log.records.places), "sizes": _sizes(log)}
     body = json.dumps(form, separators=(",", ":"), allow_nan=False)[:-1].encode()
     publish(path, b'%b,"sum":"%b"}' % (body, sum_of(body).encode()))
     for seq in older:
