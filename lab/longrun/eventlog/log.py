@@ -229,7 +229,9 @@ class EventLog:
             return ticket
 
     def close(self) -> None:
-        """Promise what is queued, unless the log is broken, and let the next writer in."""
+        """Promise what is queued, unless the log is broken, and let the next writer in. Does nothing a second time."""
+        if self._closed:
+            return
         try:
             if not self._broken:
                 self.barrier()
@@ -241,10 +243,9 @@ class EventLog:
             self._broken = self._broken or "it was closed"
 
     def abandon(self) -> None:
-        """Close without writing what is queued: nobody was told of it. Does nothing to a closed log."""
-        if not self._closed:
-            self._broken = self._broken or "it was given up"
-            self.close()
+        """Close without writing what is queued: nobody was told of it."""
+        self._broken = self._broken or "it was given up"
+        self.close()
 
     def __enter__(self) -> Self:
         return self

@@ -81,9 +81,7 @@ def answer(log: EventLog, *call_ids: str, text: str = "hm") -> None:
     content: list[Any] = [{"type": "text", "text": text}]
     content += [{"type": "tool_use", "id": each, "name": "pay", "input": {"to": each}} for each in call_ids]
     stop = "tool_use" if call_ids else "end_turn"
-    log.add(
-        AssistantMessage(turn=turn, step=step, message_id=f"m{step}", content=content, stop_reason=stop, usage={})
-    )
+    log.add(AssistantMessage(turn=turn, step=step, message_id=f"m{step}", content=content, stop_reason=stop, usage={}))
 
 
 def call(log: EventLog, call_id: str, *, policy: Policy = "ask", key: str | None = None, promise: bool = True) -> None:

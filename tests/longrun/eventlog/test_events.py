@@ -47,4 +47,4 @@ def test_every_event_passes_its_own_schema() -> None:
     event = TurnEnd(turn=1, synthetic=True, reason="interrupted")
     SHAPES[event.TYPE].check(event.TYPE, event.data())
     SHAPES[Note.TYPE].check(Note.TYPE, {"any": [1]})
-    assert all(EVENTS[name].TYPE == name for name in EVENTS)
+    assert all(name == EVENTS[name].TYPE for name in EVENTS)
