@@ -8,7 +8,6 @@ records that were promised; what it refuses it must leave as it is.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -104,13 +103,15 @@ _MAKERS: dict[str, Callable[[bytes, bytes], Iterator[State]]] = {
 def judge(root: Path, state: State, promised: Sequence[bytes], reader: Reads) -> str:
     """What comes of one state: ``same``, ``refused``, or what is wrong, in the words of crashlab's kinds.
 
-    ``promised`` are the lines that must be there; the directory below ``root`` is made anew.
+    ``promised`` are the lines that must be there; the session below ``root`` is made anew.
     """
     directory = session_directory(root, SESSION)
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     segment_path(directory, 0).write_bytes(state.log)
     (directory / MARK_NAME).write_bytes(state.mark)
+    for path in directory.iterdir():  # what another reader may have left of the state before
+        if path.name not in (segment_path(directory, 0).name, MARK_NAME):
+            path.unlink()
     try:
         scan = reader.read(directory)
         found = [record.sum for record in scan.records]

@@ -1,4 +1,4 @@
-"""Tests of longrun.eventlog.scan: torn or damaged, forked, unsupported; and what must never be taken for a torn tail."""
+"""Tests of longrun.eventlog.scan: torn or damaged, forked, unsupported; what is never taken for a torn tail."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from longrun.eventlog.errors import LogDamaged, LogUnsupported
 from longrun.eventlog.events import Note
 from longrun.eventlog.opening import inspect
-from longrun.eventlog.record import Draft, decode, encode
-from longrun.eventlog.segments import segment_path
+from longrun.eventlog.record import Draft, decode, encode, sum_of
+from longrun.eventlog.segments import segment_numbers, segment_path
 from longrun.eventlog.slots import fresh
 from tests.longrun.eventlog.sessions import NAME, directory, files, mark, noted, numbers_of, opened, segment
 
@@ -171,8 +171,6 @@ def test_a_line_in_a_wrong_place_is_damage(tmp_path: Path) -> None:
 def test_a_newer_log_is_not_damaged(tmp_path: Path, old: bytes, new: bytes, says: str) -> None:
     """It is another kind of refusal, and it leaves everything as it is."""
     lines = noted(tmp_path, 1)
-    from longrun.eventlog.record import sum_of  # noqa: PLC0415 - one test makes lines of a newer program
-
     body = lines[0][: lines[0].rindex(b',"sum"')].replace(old, new)
     put(tmp_path, b'%b,"sum":"%b"}\n' % (body, sum_of(body).encode()), *lines[1:])
     before = files(tmp_path)
@@ -235,8 +233,6 @@ def test_an_empty_next_segment_is_what_a_crash_may_leave(tmp_path: Path) -> None
 
 def test_segments_are_read_beyond_six_digits(tmp_path: Path) -> None:
     """A writer that pads and a reader that counts digits part at 1,000,000."""
-    from longrun.eventlog.segments import segment_numbers  # noqa: PLC0415 - of this test alone
-
     for number in (999_999, 1_000_000, 1_000_001):
         segment_path(tmp_path, number).touch()
     (tmp_path / "seg-12.jsonl").touch()  # nobody's
