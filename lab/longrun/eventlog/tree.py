@@ -52,6 +52,7 @@ def fork(
 ) -> EventLog:
     """A new session whose branch is that of ``records`` up to the surface record ``at``; opened.
 
+    Asked for once more, as after a crash, it is the fork that is there.
     Raises UsageError where the new session is there already, or ``at`` is no place to part.
     """
     how = opening or Opening()

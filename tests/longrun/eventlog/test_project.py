@@ -53,7 +53,7 @@ def test_a_summary_stands_where_its_stretch_stood(log: EventLog) -> None:
     assert found[0]["content"][0]["text"] == f"{project.SUMMARY_HEADING}\ndid a"
     assert found[0]["content"][1]["text"] == "do b"
     assert first is not None
-    log.add(Compaction(summary="did a and b", from_seq=first, to_seq=path[7], tokens_before=1))
+    log.add(Compaction(summary="did a and b", from_seq=path[0], to_seq=path[7], tokens_before=1))
     found = project.messages(log.records)
     assert [block["text"] for block in found[0]["content"]] == [f"{project.SUMMARY_HEADING}\ndid a and b", "do c"]
     check_messages(found, may_end_with_assistant=True)

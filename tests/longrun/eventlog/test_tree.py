@@ -67,8 +67,11 @@ def test_a_fork_is_a_session_of_its_own_with_the_same_branch(tmp_path: Path) -> 
             assert found.report == []
             assert [record.seq for record in found.records] == list(range(len(found.records)))
         assert segment(tmp_path).read_bytes() == before
+        first, *_, last = targets(log.grammar)
+        with fork(log.records, first, tmp_path, f"fork {first}") as other:  # of the same place: the same one
+            assert project.messages(other.records) == project.messages(log.records, first)
         with pytest.raises(UsageError, match="holds a session already"):
-            fork(log.records, 4, tmp_path, "fork 4", Opening(clock=lambda: 1))
+            fork(log.records, last, tmp_path, f"fork {first}")
 
 
 def test_a_fork_does_no_act_again(tmp_path: Path) -> None:
