@@ -302,4 +302,5 @@ def test_another_sessions_snapshot_is_not_believed(tmp_path: Path) -> None:
     assert project.messages(found.records, found.grammar.leaf) == truth
     assert "is bound to" in found.report[0]
     naive_reader = naive_snapshot_first.DESIGN.reader
+    assert isinstance(naive_reader, Reader)
     assert replace(naive_snapshot_first.DESIGN, reader=replace(naive_reader, bound=Reader().bound)) == DESIGN

@@ -12,6 +12,7 @@ A write that fails is taken back, and everything queued behind it is dropped wit
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import threading
@@ -26,7 +27,7 @@ from longrun.eventlog.segments import MAX_BYTES, MAX_RECORDS, publish, segment_p
 from longrun.files import write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from longrun.eventlog.design import Design
@@ -53,6 +54,7 @@ class Ticket:
     record: Record
     line: bytes
     error: Exception | None = None
+    settled: bool = False
 
     @property
     def seq(self) -> int:
@@ -95,6 +97,8 @@ class EventLog:
     _closed: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _flusher: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _idle: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    _busy: int = 0
 
     def __post_init__(self) -> None:
         self._ahead, self._end = copy.deepcopy(self.grammar), self._size
@@ -141,11 +145,15 @@ class EventLog:
 
     def flush(self, ticket: Ticket | None = None) -> None:
         """Make durable what is queued; with a ticket, return as soon as that one is. Raises OSError or LogError."""
-        with self._flusher:
-            if ticket is not None and ticket.error is not None:
-                raise ticket.error
-            if ticket is not None and ticket.record.seq < self.grammar.seq and not self.design.shows_queued:
-                return
+        while ticket is not None and not self._is_settled(ticket):
+            if self._flusher.acquire(blocking=False):
+                self._flusher.release()
+                break
+            with self._idle:  # somebody flushes: that may settle it, and if not, one of those who wait is the next
+                self._idle.wait_for(lambda: self._is_settled(ticket) or not self._busy)
+        if ticket is not None and self._is_settled(ticket):
+            return
+        with self._alone():
             with self._lock:
                 self._require_usable()
                 batch, self._queue, self._queued_bytes = self._queue, [], 0
@@ -159,12 +167,30 @@ class EventLog:
             with self._lock:
                 self._settle(batch)
 
+    def _is_settled(self, ticket: Ticket) -> bool:
+        """Whether a record is durable. Raises what kept it from becoming so."""
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.settled
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time writes and syncs; who waits for a record is woken once, and not in turn."""
+        with self._flusher:
+            self._busy += 1
+            try:
+                yield
+            finally:
+                self._busy -= 1
+                with self._idle:
+                    self._idle.notify_all()
+
     def barrier(self) -> int:
         """Make durable what is queued, and promise it. Returns the highest promised seq.
 
         Fails closed: where it raises, what was to follow must not be done.
         """
-        with self._flusher:
+        with self._alone():
             self.flush()
             last = self.grammar.seq - 1
             if last > self._mark.number:
@@ -199,7 +225,7 @@ class EventLog:
 
     def rotate(self, *, force: bool = False) -> bool:
         """Begin a new segment where this one is large enough, and no turn is open. Returns whether it did."""
-        with self._flusher:
+        with self._alone():
             self.barrier()
             large = self._size >= MAX_BYTES or self.segment_records >= MAX_RECORDS
             if not (large or force) or self.grammar.open:
@@ -290,6 +316,8 @@ class EventLog:
     def _settle(self, batch: list[Ticket]) -> None:
         """The batch is durable: show it."""
         self._size += sum(len(each.line) + 1 for each in batch)
+        for each in batch:
+            each.settled = True
         if not self.design.shows_queued:
             self._show(batch)
 

@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_record_is_shown_only_once_it_is_durable(tmp_path: Path) -> None:
 
 def test_what_is_shown_is_what_a_reader_reads(tmp_path: Path) -> None:
     """The caller may go on with its own object as it likes."""
-    note = {"n": 1, "list": [1]}
+    note: dict[str, Any] = {"n": 1, "list": [1]}
     with opened(tmp_path) as log:
         log.append(Note(note=note))
         note["list"].append(2)
