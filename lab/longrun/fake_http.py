@@ -51,7 +51,7 @@ class _Server(ThreadingHTTPServer):
     api: FakeApi
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what went wrong, unless it is that the client has gone: that is its right, and here it is often killed."""
+        """Say what went wrong, unless it is that the client has gone: it may, and here it is often killed."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
