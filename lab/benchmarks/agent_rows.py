@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 
+@cache
 def code_digest() -> str:
     """One number for the code that the rows tell of: all modules of the agent and of the lab."""
     lab = Path(__file__).parents[1]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import platform
+import signal
 import sys
 import time
 from pathlib import Path
@@ -40,6 +41,8 @@ _TOLD_EVERY_S = 10.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it, and give the exit code."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background ignores it
     parser = _parser()
     options = parser.parse_args(arguments)
     rows = [row for row in ROWS if all(word in row.name for word in options.only)]
