@@ -36,6 +36,10 @@ def kill_everywhere(environment: dict[str, str], directory: Path, *arguments: st
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+SAVES = 23
+"""Of an uncrashed run; each is a write that may be cut."""
+
+
 def doubled(rows: list[dict[str, Any]]) -> list[str]:
     """The effects that the world saw more than once, by name."""
     return [effect.split()[0] for row in rows for effect, count in row["effects"].items() if count > 1]
@@ -53,7 +57,7 @@ def test_a_kill_at_any_step_costs_nothing_but_an_honest_unknown(
     correct, place = "longrun.checkpoint.correct", quick_path / "run"
     rows = kill_everywhere(program_environment, place, correct, persona, str(stride), *options)
     assert len(rows) > 200 // stride
-    assert any(row["inside"] for row in rows)
+    assert sum(row["inside"] for row in rows) >= SAVES // stride
     for row in rows:
         at = f"step {row['step']}, inside: {row['inside']}"
         assert set(row["effects"].values()) == {ONCE}, at
