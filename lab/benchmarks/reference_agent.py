@@ -7,7 +7,8 @@ Progress goes to stderr, the table to stdout.
 
 What must come out: no violation, and nothing unmeasured. Unknown are states in which a person must be asked; that
 each of them is honest the lab has held against all other states with the same files, and a needless one is a
-violation. ``--write`` puts the table into ``lab/longrun/CHECKED.md``, if every row is there and none is bad.
+violation. ``--write`` puts the table into ``lab/longrun/CHECKED.md``, unless a row is bad; rows that are missing stand
+there as not run, and are counted.
 
 Exit codes: 0 all rows are there and consistent; 1 a violation; 2 something unmeasured, or wrong usage;
 3 rows are missing; 130 interrupted.
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not rows:
         parser.error(f"no row has {' and '.join(map(repr, options.only))} in its name; --list shows them")
     if options.write and options.only:
-        parser.error("--write needs all rows: leave out --only, rows that are kept are not run again")
+        parser.error("--write needs all rows: leave out --only; add --show to run none of them")
     if options.list:
         print("\n".join(row.name for row in rows))
         return 0
@@ -100,7 +101,7 @@ def _run(rows: Sequence[Row], options: argparse.Namespace) -> int:
     print(text)
     _complain(found)
     code = exit_code(rows, found)
-    if options.write and not code:
+    if options.write and code in (0, _MISSING):
         write(PAGE, text)
     return _INTERRUPTED if interrupted and code in (0, _MISSING) else code
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,9 @@ def test_the_page_is_written_behind_its_marker(
     page = tmp_path / "page.md"
     page.write_text(f"# By hand\n\n{reference_agent.BEGIN}\n\nold\n")
     monkeypatch.setattr(reference_agent, "PAGE", page)
+    assert run("--write", "--show") == 3
+    assert page.read_text().count("|not run|") == len(PLAIN)
+    assert "0 of 2 rows" in page.read_text()
     assert run("--write") == 0
     text = page.read_text()
     assert text.startswith("# By hand\n\n<!--")
@@ -190,3 +194,17 @@ def test_the_page_is_written_behind_its_marker(
     page.write_text("nothing")
     assert run("--write") == 2
     assert page.read_text() == "nothing"
+
+
+def test_the_page_has_every_row_and_claims_no_more_than_it_shows() -> None:
+    """In the order of the rows; each violation would stand there, and what was not run is counted as that."""
+    page = reference_agent.PAGE.read_text()
+    found = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
+    head, _, *rows = found
+    assert tuple(head) == agent_rows.HEAD
+    assert [row[:3] for row in rows] == [list(agent_rows.cells(row, None)[:3]) for row in ROWS]
+    shown = [row for row in rows if row[-1] != "not run"]
+    assert {row[head.index("violations")] for row in shown} == {"0"}
+    assert all(re.fullmatch(r"[\d,]+", row[-1]) for row in shown)
+    judged = sum(int(row[head.index("distinct")].replace(",", "")) for row in shown)
+    assert f"{len(shown)} of {len(ROWS)} rows: {judged:,} states judged, 0 violations" in page
