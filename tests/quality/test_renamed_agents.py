@@ -49,7 +49,7 @@ OTHERS: dict[str, Planted] = {
     "none on error": Planted(naive_none_on_error, "silent-reset", ("load",), "damage:empty,damage:nested"),
     "swallowed error": Planted(naive_swallow_enospc, "duplicate-effect", ("save",), "error:ENOSPC"),
     "fsync again": Planted(naive_retry_fsync, "stuck", ("save",), "error:failed-fsync"),
-    "one temporary name": Planted(naive_fixed_tmp, "torn", ("save",), "race"),
+    "one temporary name": Planted(naive_fixed_tmp, "stuck", ("save",), "race"),
 }
 """By what is wrong: module, kind, the exchanged piece, and what shows it."""
 
