@@ -17,6 +17,7 @@ import itertools
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -114,7 +115,7 @@ class ErrorTrial:
         self.notes += chosen.told(self._sampled)
         if self._asks_reads(only):
             reads = ReadTrial(self._host, self._asked, self._reference)
-            for judgement, answer in reads.judge():
+            for judgement, answer in reads.judge(progress, partial(self._is_used_up, beyond=False)):
                 self._count(judgement, answer)
                 yield judgement, answer
             self._runs += reads.runs
