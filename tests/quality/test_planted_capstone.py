@@ -139,6 +139,16 @@ def test_the_scenes_are_clean(name: str, tmp_path: Path) -> None:
     assert all(count.judged > 50 for count in report.faults), str(report)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["longrun.capstone.correct:subject_turns", "longrun.effects.correct:subject_hasty"])
+def test_whichever_recovery_loses_power_the_next_one_goes_on(name: str, tmp_path: Path) -> None:
+    """Not some recoveries but all: also one that begins between the first save and the ledger."""
+    budget = Budget(states=100_000, real_kills=1, nested=1_000, subset=2, sample=20, time_s=1_500.0)
+    report = sweep(name, tmp_path, "recovery", budget, profile="btrfs,posix")
+    assert report.verdict == "consistent", str(report)
+    assert not any("states not chosen" in note and " 0 states" not in note for note in report.notes), report.notes
+
+
 # --- the table ----------------------------------------------------------------------------------------
 
 
