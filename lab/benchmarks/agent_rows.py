@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 FAULTS = ("kill", "power", "error", "damage", "recovery", "race")
 PROFILES = "ext4,xfs,btrfs,posix"
 BUDGET = Budget(states=1_000_000, nested=60, real_kills=24, time_s=36_000.0)
-"""The stated bound of the quick budget, without its limits of states and seconds, and with more recoveries crashed."""
+"""The stated bound of the quick budget, without its limits of states and seconds."""
+ALL_RECOVERIES = 1_000
+"""Of a row of the fault ``recovery``: more than there are. With 60 of 186 a loss behind the first save was missed."""
 
 HEAD = (
     "module",
@@ -117,13 +119,20 @@ def tried(
     row: Row, budget: Budget, out: Path, *, seed: int, progress: Callable[[str, int, int], None]
 ) -> dict[str, Any]:
     """Check one row; what it came to, as it is kept."""
+    budget = budget_of(row, budget)
     more: dict[str, Any] = {"profile": PROFILES} if row.fault in ("power", "recovery") else {}
     report = explore(row.subject, faults=row.fault, budget=budget, seed=seed, out=out, progress=progress, **more)
     return {**asked(row, budget, seed), **result_of(report, row.fault)}
 
 
+def budget_of(row: Row, budget: Budget) -> Budget:
+    """The budget of a row: how many recoveries are crashed changes no other fault."""
+    return budget if row.fault == "recovery" else dataclasses.replace(budget, nested=BUDGET.nested)
+
+
 def asked(row: Row, budget: Budget, seed: int) -> dict[str, Any]:
     """What tells one line from another: the row, its budget, the seed and the code."""
+    budget = budget_of(row, budget)
     return {"row": dataclasses.asdict(row), "budget": dataclasses.asdict(budget), "seed": seed, "code": code_digest()}
 
 

@@ -25,7 +25,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.agent_rows import BUDGET, HEAD, PROFILES, ROWS, Row, cells, code_digest, keep, kept, tried
+from benchmarks.agent_rows import (
+    ALL_RECOVERIES,
+    BUDGET,
+    HEAD,
+    PROFILES,
+    ROWS,
+    Row,
+    cells,
+    code_digest,
+    keep,
+    kept,
+    tried,
+)
 from benchmarks.fault_tables import table
 from crashlab.errors import UsageError
 
@@ -71,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--show", action="store_true", help="show what is kept, and run none")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     parser.add_argument(
-        "--nested", type=int, default=BUDGET.nested, help=f"recoveries crashed (default {BUDGET.nested})"
+        "--nested", type=int, default=ALL_RECOVERIES, help=f"recoveries crashed (default {ALL_RECOVERIES})"
     )
     parser.add_argument("--sample", type=int, default=BUDGET.sample, help=f"picks beyond (default {BUDGET.sample})")
     parser.add_argument("--seed", type=int, default=0, help="of the samples (default 0)")
@@ -135,7 +147,7 @@ def terms(rows: Sequence[Row], found: dict[Row, dict[str, Any]], options: argpar
         f"{len(counts)} of {len(rows)} rows: {judged:,} states judged, {bad} violations, {unknown:,} unknown. "
         f"{where}, {time.strftime('%Y-%m-%d')}, code {code_digest()}, seed {options.seed}. Power losses by the rules "
         f"of {PROFILES}: all subsets of {BUDGET.subset} writes at each cut, then {options.sample} picks. "
-        f"{options.nested} recoveries crashed. Races: the second owner enters at every op, and {options.sample} times "
+        f"Up to {options.nested:,} recoveries crashed a row. Races: the second owner enters at every op, and {options.sample} times "
         f"the first goes on before the second has ended. {BUDGET.real_kills} real kills a row."
     )
 

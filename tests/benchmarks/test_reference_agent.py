@@ -38,7 +38,7 @@ def named(row: Row) -> Subject:
 
 def line_of(row: Row, verdict: str = "consistent") -> dict[str, Any]:
     """What is kept of a row that came to ``verdict``."""
-    about = agent_rows.asked(row, agent_rows.BUDGET, 0)
+    about = agent_rows.asked(row, replace(agent_rows.BUDGET, nested=agent_rows.ALL_RECOVERIES), 0)
     bad = ["lost: gone [kill@1]"] if verdict == "violation" else []
     count = {**COUNT, "seconds": 1.0, "violation": len(bad)}
     return {**about, "verdict": verdict, "count": count, "findings": bad, "unmeasured": [], "notes": [], "run": ""}
