@@ -148,7 +148,8 @@ def terms(rows: Sequence[Row], found: dict[Row, dict[str, Any]], options: argpar
         f"{where}, {time.strftime('%Y-%m-%d')}, code {code_digest()}, seed {options.seed}. Power losses by the rules "
         f"of {PROFILES}: all subsets of {BUDGET.subset} writes at each cut, then {options.sample} picks. "
         f"Up to {options.nested:,} recoveries crashed a row. Races: the second owner enters at every op, "
-        f"and {options.sample} times the first goes on before the second has ended. {BUDGET.real_kills} real kills a row."
+        f"and {options.sample} times the first goes on before the second has ended. "
+        f"{BUDGET.real_kills} real kills a row."
     )
 
 
