@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from crashlab.crash.states import CrashState
-    from crashlab.observation import Step
+    from crashlab.observation import Answer, Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +118,11 @@ def effect_of(state: CrashState, problem: Problem) -> t.Effect | None:
 def unknowns_of(step: Step) -> list[t.Unknown]:
     """What a step reported unknown."""
     return [op for op in step.events if isinstance(op, t.Unknown)]
+
+
+def tells_unknown(answer: Answer) -> bool:
+    """Whether any step reported an effect unknown."""
+    return any(unknowns_of(step) for step in answer.steps)
 
 
 def told_before(reference: Reference, state: CrashState) -> list[t.Unknown]:

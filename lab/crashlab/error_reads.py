@@ -8,6 +8,7 @@ A Store or Log is met at its end, a Subject at its end and at a few moments befo
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
@@ -21,7 +22,7 @@ from crashlab.observation import readable
 from crashlab.report.model import UnmeasuredReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from crashlab.demands import Reference
     from crashlab.judge import Judgement
@@ -48,12 +49,16 @@ class ReadTrial:
         self.unmeasured: list[UnmeasuredReason] = []
         self._passed_over = 0
 
-    def judge(self) -> Iterator[tuple[Judgement, Answer]]:
-        """Fail each read of the recovery at each moment that is looked at, and judge."""
+    def judge(
+        self, progress: Callable[[int, int], None], is_used_up: Callable[[int, int], bool]
+    ) -> Iterator[tuple[Judgement, Answer]]:
+        """Fail each read of the recovery at each moment that is looked at, and judge, as long as the budget lasts."""
         states = self._states()
         flying = {str(number): state for number, state in enumerate(states)}
-        for raw in self._host.recover(self._request(name, state) for name, state in flying.items()):
+        left = takewhile(lambda name: not is_used_up(int(name), len(states)), flying)
+        for raw in self._host.recover(self._request(name, flying[name]) for name in left):
             self.runs += 1
+            progress(self.runs, len(states))
             state, answer = flying[raw.state], readable(raw, self._reference.trace.root)
             yield self._judged(state, answer), answer
 

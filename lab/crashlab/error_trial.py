@@ -17,12 +17,13 @@ import itertools
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
-from crashlab.demands import mend_check
+from crashlab.demands import mend_check, tells_unknown
 from crashlab.error_choice import Choice, choose
 from crashlab.error_judge import LiveHonesty, Shapes, judged, live_problems, live_step
 from crashlab.error_outside import demand_possible, missing, possible
@@ -89,7 +90,7 @@ class ErrorTrial:
         self._seen: set[str] = set()
         self._alone: set[tuple[int, str]] = set()
         self._verdicts: Counter[str] = Counter()
-        self._runs = self._sampled = self._states = 0
+        self._runs = self._sampled = self._states = self._unknown = 0
         self._cut_short = False
         self._first: tuple[int, float] | None = None
         self.judged: dict[str, tuple[str, str]] = {}
@@ -114,8 +115,8 @@ class ErrorTrial:
         self.notes += chosen.told(self._sampled)
         if self._asks_reads(only):
             reads = ReadTrial(self._host, self._asked, self._reference)
-            for judgement, answer in reads.judge():
-                self._count(judgement)
+            for judgement, answer in reads.judge(progress, partial(self._is_used_up, beyond=False)):
+                self._count(judgement, answer)
                 yield judgement, answer
             self._runs += reads.runs
             self._states += reads.runs
@@ -286,15 +287,16 @@ class ErrorTrial:
             judgement = judged(
                 Judge(each.reference, self._policy, honesty), each.reference, each.state, answer, each.live
             )
-            self._count(judgement)
+            self._count(judgement, answer)
             self.judged[each.digest] = judgement.verdict, judgement.kind
             yield judgement, replace(answer, steps=(*answer.steps, live_step(each.live)))
 
     def _request(self, name: str, state: ErrorState) -> dict[str, Any]:
         return live_request(name, state, self._reference, timeout_s=self._timeout_s)
 
-    def _count(self, judgement: Judgement) -> None:
+    def _count(self, judgement: Judgement, answer: Answer) -> None:
         self._verdicts[judgement.verdict] += 1
+        self._unknown += judgement.verdict == "consistent" and tells_unknown(answer)
         if judgement.verdict == "violation" and self._first is None:
             self._first = self._verdicts.total(), round(time.monotonic() - self._started, 3)
         if judgement.verdict == "unmeasured" and not any(each.code == "checker-failed" for each in self.unmeasured):
@@ -334,6 +336,7 @@ class ErrorTrial:
             refused=self._verdicts["refused"],
             violation=self._verdicts["violation"],
             unmeasured=self._verdicts["unmeasured"],
+            unknown=self._unknown,
             first_violation=first,
             first_violation_s=first_s,
             seconds=round(time.monotonic() - self._started, 3),

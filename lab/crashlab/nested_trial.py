@@ -401,7 +401,7 @@ class NestedTrial:
     def count(self) -> FaultCount:
         """The figures of all depths together."""
         counts = [tried.count() for tried in self.rounds]
-        names = ("distinct", "inside", "judged", "known", "consistent", "refused", "violation", "unmeasured")
+        names = ("distinct", "inside", "judged", "known", "consistent", "refused", "violation", "unmeasured", "unknown")
         totals = {name: sum(getattr(each, name) for each in counts) for name in names}
         states, reached = (sum(extent[which] for extent in self._extents) for which in (0, 1))
         plain = sum(each.reached for each in counts) - reached

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
 from crashlab.crash.states import Prefixes
+from crashlab.demands import tells_unknown
 from crashlab.error_judge import LiveHonesty, Shapes
 from crashlab.errors import UsageError
 from crashlab.honesty import identity
@@ -60,7 +61,7 @@ class RaceTrial:
         self._seen: set[str] = set()
         self._made: dict[int, int] = {}
         self._verdicts: Counter[str] = Counter()
-        self._races = self._both = 0
+        self._races = self._both = self._unknown = 0
         self._switched = self._left_out = self._hangs = 0
         self._first: tuple[int, float] | None = None
         self.unmeasured: list[UnmeasuredReason] = []
@@ -183,6 +184,7 @@ class RaceTrial:
                     raise UsageError(text)
             judgement = self._blamed(self._judge().ruling(state, answer), state)
             self._count(judgement, state.race)
+            self._unknown += judgement.verdict == "consistent" and tells_unknown(answer)
             yield judgement, replace(answer, steps=(*answer.steps, *owner_steps(state.race)))
 
     def _judge(self) -> RaceJudge:
@@ -255,6 +257,7 @@ class RaceTrial:
             refused=self._verdicts["refused"],
             violation=self._verdicts["violation"],
             unmeasured=self._verdicts["unmeasured"],
+            unknown=self._unknown,
             first_violation=first,
             first_violation_s=first_s,
             seconds=round(time.monotonic() - self._started, 3),

@@ -23,7 +23,7 @@ from crashlab import trace as t
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
-from crashlab.demands import mend_check, unknowns_of
+from crashlab.demands import mend_check, tells_unknown
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
 from crashlab.observation import readable, same, unfolded
@@ -132,6 +132,7 @@ class Round:
         self._judge = Judge(reference, asked.policy_of(fault.name), honesty, said=twins.said if twins else None)
         self._started = time.monotonic()
         self._points = self._inside = self._unasked = self._known = self._undetectable = self._redone = 0
+        self._unknown: set[str] = set()
         self.left_out = 0
         self._failed: Counter[int] = Counter()
         self._first: tuple[int, float] | None = None
@@ -259,8 +260,9 @@ class Round:
             self._doubt("checker-failed", text, mend_check(self._reference))
 
     def _settled(self, judgement: Judgement, answer: Answer) -> Judgement:
-        if judgement.verdict == "consistent" and any(unknowns_of(step) for step in answer.steps):
+        if judgement.verdict == "consistent" and tells_unknown(answer):
             self._unasked += not self._reference.has_check
+            self._unknown.add(judgement.state.digest)
         self._undetectable += judgement.undetectable
         self._redone += judgement.redone
         self.judged[judgement.state.digest] = judgement.verdict, judgement.kind
@@ -371,6 +373,7 @@ class Round:
             refused=verdicts["refused"],
             violation=verdicts["violation"],
             unmeasured=verdicts["unmeasured"],
+            unknown=len(self._unknown),
             first_violation=self._first[0] + self._known if self._first else 0,
             first_violation_s=self._first[1] if self._first else 0.0,
             seconds=round(time.monotonic() - self._started, 3),

@@ -125,8 +125,11 @@ class Ledger:
     def of_run(cls, directory: Path, saved: Checkpoint | None) -> Self:
         """The ledger that belongs to ``saved``; a new one after the very first save. Raises Damaged."""
         path = directory / LEDGER_NAME
-        if saved is None or (saved.seq == 1 and not path.exists()):  # later it can only have been lost
+        if saved is None:
             return cls.create(path)
+        if saved.seq == 1 and not path.exists():  # later it can only have been lost
+            sync_directory(directory)  # a killed process may have left the checkpoint's name in the page cache only:
+            return cls.create(path)  # a ledger that outlived it would be one without a checkpoint
         return cls.open(path, seen=saved.ledger_seen)
 
     @classmethod

@@ -130,12 +130,21 @@ _COUNTERS = tuple(name for name, kinds in _TYPES.items() if int in kinds)
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
-    """The bytes of the file. The checksum stands first, since the members are sorted. They are copied once."""
+    """The bytes of the file."""
+    return b"".join(encode_in_pieces(checkpoint))
+
+
+def encode_in_pieces(checkpoint: Checkpoint) -> tuple[bytes, ...]:
+    """The same, one piece behind the other, so that of a long transcript nothing is copied. The checksum stands first.
+
+    It covers all that follows, and the counters, which change from save to save, stand before the messages: so
+    all of it is summed anew each time.
+    """
     pieces = _pieces(checkpoint.to_json())
     checksum = hashlib.sha256(b"{")
     for piece in pieces:
         checksum.update(piece)
-    return b"".join((f'{_PREFIX}{checksum.hexdigest()}",'.encode(), *pieces))
+    return f'{_PREFIX}{checksum.hexdigest()}",'.encode(), *pieces
 
 
 def _pieces(form: dict[str, Any]) -> tuple[bytes, ...]:

@@ -53,3 +53,25 @@ def test_a_read_that_fails_at_the_end_still_accuses(tmp_path: Path) -> None:
     finding = report.findings[0]
     assert (finding.kind, finding.id.partition(":")[0]) == ("duplicate-effect", "error@r1")
     assert "could not read what is there" in finding.why
+
+
+def test_reads_beyond_the_budget_are_no_pass(tmp_path: Path) -> None:
+    """A recovery that reads much is much work: where no time is left for it, the report says so."""
+    out_of_time = Budget(real_kills=0, time_s=0.0)
+    report = explore(Subject(pay), faults="error:EIO-read", budget=out_of_time, out=tmp_path)
+    assert (report.verdict, report.faults[0].judged) == ("unmeasured", 0), str(report)
+    (reason,) = report.unmeasured
+    assert reason.code == "bound"
+    assert "is used up after 0 of " in reason.detail
+
+
+def test_how_many_reads_are_left_is_told(tmp_path: Path) -> None:
+    """To the last of them."""
+    told: list[tuple[int, int]] = []
+
+    def progress(phase: str, done: int, total: int) -> None:
+        if phase == "error":
+            told.append((done, total))
+
+    report = explore(Subject(pay), faults="error:EIO-read", budget=FEW, out=tmp_path, progress=progress)
+    assert told == [(number, len(told)) for number in range(1, report.faults[0].points + 1)]

@@ -50,13 +50,13 @@ def test_the_order_is_data_name_directory(tmp_path: Path, monkeypatch: pytest.Mo
 
         return call
 
-    for name in ("write", "fsync", "rename"):
+    for name in ("writev", "fsync", "rename"):
         monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
     save(tmp_path, FIRST)
-    assert done == ["write", "fsync", "rename", "fsync directory"]
+    assert done == ["writev", "fsync", "rename", "fsync directory"]
 
 
-@pytest.mark.parametrize("name", ["open", "write", "fsync", "rename"])
+@pytest.mark.parametrize("name", ["open", "writev", "fsync", "rename"])
 def test_a_failed_save_leaves_the_old_value(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever call fails, save raises, the old checkpoint loads, nothing is left over, and a retry works."""
     save(tmp_path, FIRST)

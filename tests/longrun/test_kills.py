@@ -18,6 +18,8 @@ from longrun.fake_http import serve
 
 PROGRAMS = Path(__file__).parent / "programs"
 LIMIT_S = 120.0
+KILLS_LIMIT_S = 1_200.0
+"""Of all kills of one run together; the full profile takes hundreds."""
 ONCE = 1
 
 
@@ -29,11 +31,15 @@ def kill_everywhere(environment: dict[str, str], directory: Path, *arguments: st
         env=environment,
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=KILLS_LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+SAVES = 23
+"""Of an uncrashed run; each is a write that may be cut."""
 
 
 def doubled(rows: list[dict[str, Any]]) -> list[str]:
@@ -53,7 +59,7 @@ def test_a_kill_at_any_step_costs_nothing_but_an_honest_unknown(
     correct, place = "longrun.checkpoint.correct", quick_path / "run"
     rows = kill_everywhere(program_environment, place, correct, persona, str(stride), *options)
     assert len(rows) > 200 // stride
-    assert any(row["inside"] for row in rows)
+    assert sum(row["inside"] for row in rows) >= SAVES // stride
     for row in rows:
         at = f"step {row['step']}, inside: {row['inside']}"
         assert set(row["effects"].values()) == {ONCE}, at

@@ -206,3 +206,19 @@ def test_a_record_says_of_which_run_and_of_which_act_it_is() -> None:
     assert (record.outcome, record.result, record.args_digest) == ("unknown", "who knows", args_digest(call.input))
     with pytest.raises(AssertionError, match="a read is no act"):
         record_of(state, replace(call, key=None), "done", "")
+
+
+def test_a_resumed_run_makes_the_checkpoint_durable_before_a_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill may have left the name of the first checkpoint in the page cache alone; a ledger must not outlive it."""
+    ledger_there: list[bool] = []
+
+    def synced(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), os.stat(tmp_path)):
+            ledger_there.append((tmp_path / LEDGER_NAME).exists())
+
+    monkeypatch.setattr(os, "fsync", synced)
+    first = Checkpoint(run_id="r", task="t", messages=(user("t"),), seq=1)
+    Ledger.of_run(tmp_path, first).close()
+    assert ledger_there == [False, True]

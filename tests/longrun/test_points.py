@@ -56,10 +56,10 @@ def test_the_order_is_data_name_directory(tmp_path: Path, monkeypatch: pytest.Mo
 
         return call
 
-    for name in ("write", "fsync", "link", "unlink"):
+    for name in ("writev", "fsync", "link", "unlink"):
         monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
     saved(tmp_path, 1)
-    assert done == [f"fsync {tmp_path.name}", "write", "fsync", "link", "unlink", "fsync points"]
+    assert done == [f"fsync {tmp_path.name}", "writev", "fsync", "link", "unlink", "fsync points"]
 
 
 def test_a_number_is_given_once(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_number_is_given_once(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path / points.POINTS_NAME)) == 2
 
 
-@pytest.mark.parametrize("name", ["open", "write", "fsync", "link", "unlink"])
+@pytest.mark.parametrize("name", ["open", "writev", "fsync", "link", "unlink"])
 def test_a_failed_save_can_be_done_again(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever call fails first, save raises, the old head loads, and the same save then works."""
     saved(tmp_path, 1)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from longrun.checkpoint.correct import HARNESS
 from longrun.errors import Damaged, UnsupportedVersion
 from longrun.messages import canonical, user
-from longrun.protocol import Checkpoint, decode, encode
+from longrun.protocol import Checkpoint, decode, encode, encode_in_pieces
+from longrun.transcript_text import transcript_text
 
 PATH = Path("checkpoint.json")
 
@@ -46,6 +47,14 @@ def test_every_save_of_a_run_comes_back(saves: list[Checkpoint]) -> None:
         data = encode(checkpoint)
         assert decode(data, PATH) == checkpoint
         assert encode(decode(data, PATH)) == data == signed(json.loads(data))
+
+
+def test_a_save_copies_no_transcript(saves: list[Checkpoint]) -> None:
+    """The text of the messages is the very one that is kept for the next save."""
+    for checkpoint in saves:
+        pieces = encode_in_pieces(checkpoint)
+        assert b"".join(pieces) == encode(checkpoint)
+        assert any(piece is transcript_text(checkpoint.messages) for piece in pieces)
 
 
 @given(st.text(min_size=1).filter(str.strip), st.integers(0, 2**70), st.dictionaries(st.text(), st.integers(0, 9)))

@@ -159,3 +159,20 @@ def test_the_lock_is_given_back_whatever_happens(fork: Path) -> None:
     fcntl.flock(other._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     run.close()
     other.close()
+
+
+def test_a_resumed_run_makes_its_first_point_durable_before_a_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill may have left the name of the point in the page cache alone; a ledger must not outlive it."""
+    ledger_there: list[bool] = []
+    first = replace(HEAD, seq=1, parent=None)
+    points.save(tmp_path, first)
+
+    def synced(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), os.stat(tmp_path / points.POINTS_NAME)):
+            ledger_there.append((tmp_path / LEDGER_NAME).exists())
+
+    monkeypatch.setattr(os, "fsync", synced)
+    open_shared(tmp_path, first).close()
+    assert ledger_there == [False]

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class Planted:
     """A naive module, how it is found, and its mend: the one piece that is put right, and the twin that it becomes.
 
-    ``blind`` is a fault that must find nothing; ``never``: no state at all is recovered right.
+    ``blind`` is a fault that must find nothing; ``never``: no state at all is recovered right. ``beside`` are kinds
+    that the one fault may show too, where what a sweep meets hangs on the order of two live owners.
     """
 
     module: ModuleType
@@ -45,6 +46,7 @@ class Planted:
     twin_subject: str
     blind: str = ""
     never: bool = False
+    beside: tuple[str, ...] = ()
 
     def mended(self) -> Harness:
         """The naive harness with its one piece put right."""
@@ -86,6 +88,7 @@ PLANTED: dict[str, Planted] = {
         one_file.HARNESS,
         "",
         blind="kill",
+        beside=("stale-write", "diverged", "stuck"),  # a ledger or a checkpoint that both have written to
     ),
     "cleanup first": Planted(
         naive_cleanup_first,

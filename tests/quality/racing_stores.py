@@ -237,6 +237,21 @@ def _work_polling_for_ever(lab: Lab) -> str:
     return _work_polling(lab, gives_back=False)
 
 
+def _mail_once(lab: Lab) -> str:
+    """Marks, and mails without a key; that it was sent is noted nowhere."""
+    _replace(lab.dir, "pending")
+    lab.effect("mail", to="ada")
+    return "sent"
+
+
+def _mail_or_ask(lab: Lab) -> str:
+    if _load(lab.dir) is None:
+        return _mail_once(lab)
+    lab.unknown("mail", to="ada")
+    return "waiting"
+
+
+ASKS_EVER_AFTER = Subject(_mail_once, _mail_or_ask)
 UNKEYED = Subject(_work)
 KEYED = Subject(_work_keyed)
 LOCKED = Subject(_work_locked)

@@ -14,6 +14,7 @@ import pytest
 
 from crashlab import Budget, Subject, explore
 from crashlab.errors import Violation
+from longrun.capstone import correct as capstone
 from longrun.effects import correct, naive_no_started, naive_record_at_b
 from longrun.inbox import DEFAULT_SEED, SHORT_BODY_BYTES, make_inbox
 from longrun.resume import correct as resumed
@@ -134,10 +135,10 @@ class Deciding(Description):
             raise Violation(text)
 
 
-def left_to_a_person(harness: Harness, out: Path) -> tuple[Report, list[int]]:
+def left_to_a_person(harness: Harness, out: Path, persona: Persona = "hasty") -> tuple[Report, list[int]]:
     """The report on kills, and per state that ends with something unknown the number of ops that were done."""
     inbox = make_inbox(DEFAULT_SEED, body_bytes=SHORT_BODY_BYTES)
-    asked = Deciding(harness, "hasty", DEFAULT_SEED, inbox)
+    asked = Deciding(harness, persona, DEFAULT_SEED, inbox)
     subject = Subject(asked.run, asked.resume, check=asked.check, view=view, name="deciding")
     report = explore(subject, faults="kill", out=out, **OPTIONS)
     ids = [state for finding in report.findings for state in (finding.id, *finding.same)]
@@ -162,7 +163,24 @@ def test_only_between_mark_and_record_nobody_knows(whole: tuple[Report, list[int
 
     A reply is never left: the world can be asked for it. All of these states are honest: the files cannot tell.
     """
-    report, at = whole
+    require_window(*whole)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("harness", "persona"),
+    [(correct.HARNESS, "careful"), (capstone.HARNESS, "careful"), (capstone.HARNESS, "hasty")],
+    ids=["effects, careful", "capstone, careful", "capstone, hasty"],
+)
+def test_so_with_either_model_and_where_each_save_is_a_point(
+    harness: Harness, persona: Persona, tmp_path: Path
+) -> None:
+    """The window is that of the protocol, not of the model and not of one way to save."""
+    require_window(*left_to_a_person(harness, tmp_path, persona))
+
+
+def require_window(report: Report, at: list[int]) -> None:
+    """All states that are left to a person are about the page, and lie from its mark to its record."""
     before, page = moment(report, "save point", "turn5.tool1.ledger"), moment(report, "effect", "page_oncall")
     assert {finding.kind for finding in report.findings} == {"diverged"}, str(report)
     assert all("left to a person: page_oncall" in finding.summary for finding in report.findings), str(report)

@@ -110,6 +110,13 @@ def test_two_owners_of_keyed_effects_are_told_of(tmp_path: Path) -> None:
     assert any("neither owner was refused" in note for note in report.notes)
 
 
+def test_an_honest_unknown_after_a_race_is_counted(tmp_path: Path) -> None:
+    """Who meets a mark asks; and so does whoever comes after both owners."""
+    report = raced(stores.ASKS_EVER_AFTER, tmp_path, only="race@4")
+    assert report.verdict == "consistent", str(report)
+    assert (report.faults[0].judged, report.faults[0].unknown) == (1, 1)
+
+
 # --- checkpoints of the reference agent ------------------------------------------------------------
 
 ASKED = ({"role": "user", "content": "triage the inbox"},)

@@ -9,6 +9,8 @@ import pytest
 from crashlab import Budget, explore
 from crashlab.crash.nested import Recovery
 from crashlab.crash.states import CrashState
+from crashlab.report.folder import RunFolder
+from crashlab.trace import Rename
 from tests.quality import interrupted
 
 if TYPE_CHECKING:
@@ -55,9 +57,24 @@ def test_the_correct_twin_is_clean(fault: str, tmp_path: Path) -> None:
 
 
 def test_an_honest_unknown_stays_honest_after_a_second_crash(tmp_path: Path) -> None:
-    """A recovery that notes that it asks, and is killed, may ask again."""
+    """A recovery that notes that it asks, and is killed, may ask again. How often it asked is told for each fault.
+
+    Of kills it asks from the moment at which the mark has its name until the mail is noted as sent.
+    """
     report = explore(interrupted.ASKS, faults="kill,power,recovery", out=tmp_path, budget=FAST)
     assert report.verdict == "consistent", str(report)
+    named, sent = (op.n for op in RunFolder.open(None, tmp_path).trace().ops if isinstance(op, Rename))
+    unknown = {count.fault: count.unknown for count in report.faults}
+    assert unknown["kill"] == sent - named - 2, "the two fsyncs between leave what was there"
+    assert 0 < unknown["power"] < report.faults[1].judged
+    assert 0 < unknown["recovery"] < report.faults[2].judged
+
+
+def test_after_an_error_an_honest_unknown_is_counted_too(tmp_path: Path) -> None:
+    """A run that fails before it notes the mail leaves one who asks; a run that fails before the mark does not."""
+    report = explore(interrupted.ASKS, faults="error:EIO", out=tmp_path, budget=FAST)
+    assert report.verdict == "consistent", str(report)
+    assert 0 < report.faults[0].unknown < report.faults[0].judged
 
 
 def test_a_recovery_that_writes_nothing_is_told_and_no_pass_by_absence(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ class FaultCount:
     enumerated, ``skipped`` the rest, ``sampled`` the reached ones that were picked by chance.
     ``distinct`` are those with a digest of their own, ``inside`` the distinct ones that cut a write;
     each distinct one is judged once and is one of the four verdicts. ``known`` of them had been judged
-    under an earlier fault. The first violation was the ``first_violation``-th state to be judged, after
+    under an earlier fault. ``unknown`` are consistent ones whose recovery honestly reported an effect as unknown: a
+    person must decide. The first violation was the ``first_violation``-th state to be judged, after
     ``first_violation_s`` seconds; 0 where there was none.
     """
 
@@ -138,6 +139,7 @@ class FaultCount:
     reached: int = 0
     skipped: int = 0
     known: int = 0
+    unknown: int = 0
     first_violation: int = 0
     first_violation_s: float = 0.0
     seconds: float = 0.0

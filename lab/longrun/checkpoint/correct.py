@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from longrun import v1
 from longrun.files import sync_directory, temporary_name, write_new
 from longrun.harness import Harness
-from longrun.protocol import CHECKPOINT_NAME, decode, encode
+from longrun.protocol import CHECKPOINT_NAME, decode, encode_in_pieces
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     path = directory / CHECKPOINT_NAME
     temporary = temporary_name(path)
     try:
-        write_new(temporary, encode(checkpoint), sync=True)  # a durable name must not lead to absent data
+        write_new(temporary, *encode_in_pieces(checkpoint), sync=True)  # a durable name must not lead to absent data
         os.rename(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):  # the first failure is the one to report

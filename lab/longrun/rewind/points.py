@@ -27,7 +27,7 @@ from longrun import files
 from longrun.errors import Damaged, LostLease, UsageError
 from longrun.lease import Lease, epoch_at
 from longrun.ledger import LEDGER_NAME
-from longrun.protocol import CHECKPOINT_NAME, decode, encode
+from longrun.protocol import CHECKPOINT_NAME, decode, encode_in_pieces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,9 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     make_folder(path.parent)
     temporary = files.temporary_name(path)
     try:
-        files.write_new(temporary, encode(checkpoint), sync=True)  # a durable name must not lead to absent data
+        files.write_new(
+            temporary, *encode_in_pieces(checkpoint), sync=True
+        )  # a durable name must not lead to absent data
         os.link(temporary, path)  # unlike a rename this writes over nothing
     except OSError as error:
         with contextlib.suppress(OSError):  # the first failure is the one to report

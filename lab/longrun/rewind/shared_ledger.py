@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longrun.errors import Damaged
+from longrun.files import sync_directory
 from longrun.ledger import LEDGER_NAME, Ledger, Record, read_records
 from longrun.rewind import points
 
@@ -92,7 +93,10 @@ def started(head: Checkpoint) -> set[str]:
 def open_shared(directory: Path, saved: Checkpoint | None) -> SharedLedger:
     """The run's ledger, for the timeline in ``directory``; a new one after the very first save. Raises Damaged."""
     path = points.run_of(directory) / LEDGER_NAME
-    if saved is None or (saved.parent is None and not path.exists()):  # later it can only have been lost
+    if saved is None:
+        return _shared(Ledger.create(path), directory)
+    if saved.parent is None and not path.exists():  # later it can only have been lost
+        sync_directory(directory / points.POINTS_NAME)  # what was read may be in the page cache only
         return _shared(Ledger.create(path), directory)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -17,12 +17,15 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longrun.fake_api import FakeApi
 from longrun.inbox import make_inbox
 from longrun.loop import Agent
 from longrun.world import FileOutside, World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PAGE_BYTES = 4096
 STEPS = ("open", "rename", "unlink", "ftruncate", "fsync")
@@ -47,13 +50,17 @@ class Executioner:
             self.step(writing=True)
             return write(descriptor, data)
 
+        def cut_writev(descriptor: int, pieces: Sequence[bytes]) -> int:
+            return cut_write(descriptor, b"".join(pieces))
+
         def deadly_effect(outside: FileOutside, name: str, **given: Any) -> str:
             self.step()
             receipt = effect(outside, name, **given)
             self.step()
             return receipt
 
-        for owner, name, function in ((os, "write", cut_write), (FileOutside, "effect", deadly_effect)):
+        changed = ((os, "write", cut_write), (os, "writev", cut_writev), (FileOutside, "effect", deadly_effect))
+        for owner, name, function in changed:
             setattr(owner, name, function)
 
     def before(self, real: Any) -> Any:
