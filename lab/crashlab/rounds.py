@@ -2,9 +2,10 @@
 
 A recovery has steps: a ``Store`` or ``Log`` recovers; recovers again and takes one more value; finds that
 value. A ``Subject`` resumes twice. Each step belongs into a process of its own, which costs more than the step
-itself. So one process takes the steps of many states, as long as they return and leave no trace in it
-(:mod:`crashlab.recover.warm`); a state whose verdict is not consistent then is recovered again in processes
-of its own before it counts, and so are the first states and every so many of the others, to be compared.
+itself. So one process takes the steps of many states, as long as they return or raise and leave no trace in it
+(:mod:`crashlab.recover.warm`); a state whose verdict speaks against the subject is recovered again in processes
+of its own before it counts, and so are the first states and every so many of the others, to be compared. A refusal
+that is allowed is a pass, and stands as one, if the process that refused still recovers sound files afterwards.
 Where one differs, something stays in memory: all states are judged by processes of their own then, and the
 report says so.
 
@@ -23,6 +24,7 @@ from crashlab import trace as t
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
+from crashlab.crash.states import prefixes_of
 from crashlab.demands import mend_check, unknowns_of
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from crashlab.settings import Asked
 
 USAGE = "UsageError: "
+PASSES = ("consistent", "refused")
+"""Verdicts that do not speak against the subject."""
 COMPARED_FIRST, COMPARED_EVERY = 8, 32
 """The first so many states, and of the others one in so many, by digest, are recovered both ways and compared."""
 
@@ -168,14 +172,15 @@ class Round:
             self._shared[judgement.state.digest] = raw.shared
             if raw.compared and not self._agrees(raw, judgement):
                 self._distrust(raw.state)
-            if judgement.verdict != "consistent" and (raw.shared or _resumed_twice(raw)):
+            if judgement.verdict not in PASSES and (raw.shared or _resumed_twice(raw)):
                 doubtful.append(judgement.state)
             else:
                 yield self._settled(judgement, answer), answer
             progress(done, total)
+        self._sound_afterwards()
         for raw in self._host.recover(self._request(state, together=False) for state in doubtful):
             judgement, answer = self._judged(raw)
-            if judgement.verdict == "consistent":
+            if judgement.verdict in PASSES:
                 self._distrust(raw.state)
             self._shared[judgement.state.digest] = False
             yield self._settled(judgement, answer), answer
@@ -214,6 +219,17 @@ class Round:
         for state in self.states() if self._host.mode != WARM else ():
             if self._shared.pop(state.digest, False):
                 yield state
+
+    def _sound_afterwards(self) -> None:
+        """Whether the process that many states share has learned to refuse: it must recover sound files as before."""
+        refused = any(verdict == "refused" and self._shared.get(each) for each, (verdict, _) in self.judged.items())
+        if not refused or self._host.mode != WARM:
+            return
+        whole = prefixes_of(self._trace).killed(len(self._trace.ops))
+        asked = request(whole, self._reference, timeout_s=self._timeout_s, together=True) | {"compared": True}
+        for raw in self._host.recover(iter([asked])):
+            if raw.compared and not (raw.left_same and same(raw.steps, raw.compared)):
+                self._distrust(raw.state)
 
     def _request(self, state: CrashState, *, together: bool) -> dict[str, Any]:
         self._flying[state.id] = state

@@ -250,13 +250,26 @@ class Worker:
         acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
         known = {"effects": effects, "acked": acked, "expected": expected}
         if request.get("warm") and self._warm is not None:
-            shared = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
+            shared = self._shared(request, state, known)
             if shared is not None and not request.get("compared"):
                 return {"state": request["state"], "steps": shared, "shared": True}
             if shared is not None:
                 return {"state": request["state"], "compared": shared, **self._compared(request, state, known)}
             place.refill(self._root, state.tree)
         return {"state": request["state"], "steps": self._alone(request, state, known)}
+
+    def _shared(self, request: Message, state: CrashState, known: Message) -> list[Message] | None:
+        """The steps in the process that many states share; None where the state must have processes of its own.
+
+        Of a step that raised it is looked at here what it did to the files, as for one alone; where it has moved some
+        out of the way, the step that would follow needs a new process.
+        """
+        assert self._warm is not None
+        steps = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
+        for step in steps or ():
+            if step["how"] != "returned":
+                step["destroyed"], step["aside"] = self._changed(state)
+        return None if any(step["aside"] for step in steps or ()) else steps
 
     def _alone(self, request: Message, state: CrashState, known: Message) -> list[Message]:
         """The steps, each in a process of its own, up to the first that does not return."""
