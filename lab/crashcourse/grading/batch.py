@@ -28,6 +28,7 @@ from crashlab.recover.compiled import keep_compiled
 from crashlab.recover.wire import BOOTSTRAP
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Generator, Mapping, Sequence
 
     from crashcourse.grading.roster import Submission
@@ -168,19 +169,14 @@ class _Warden:
         self._parts: list[bytes] = []
         self._folder = ""
         self.lives, self.deadline = True, math.inf
+        self._forker: subprocess.Popen[bytes] | None
+        link: socket.socket | None
         self._forker, link = ready.start(data_bytes=JUDGE_BYTES) if ready.CAN_BE_READY else (None, None)
         number = -1 if link is None else link.fileno()
         with link or contextlib.nullcontext():
+            module, path = "crashcourse.grading.warden", json.dumps(sys.path)
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",
-                    "-c",
-                    BOOTSTRAP,
-                    json.dumps(sys.path),
-                    "crashcourse.grading.warden",
-                    f"{number}",
-                ],
+                [sys.executable, "-I", "-c", BOOTSTRAP, path, module, f"{number}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

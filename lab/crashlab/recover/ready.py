@@ -65,7 +65,7 @@ class Ready:
 
     def __init__(self, descriptor: int) -> None:
         self._link = socket.socket(fileno=descriptor)
-        self._link.set_inheritable(False)  # noqa: FBT003 - its only parameter
+        self._link.set_inheritable(False)
         self._link.settimeout(_ANSWER_LIMIT_S)
 
     def fork(self, arguments: Mapping[str, Any], control: socket.socket, env: Mapping[str, str]) -> Forked:

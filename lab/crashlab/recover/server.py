@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from crashlab.subject import AnySubject
 
 RECORD, RECOVER = "record", "recover"
+LIVE = ("crashlab.live.erring", "crashlab.live.errors", "crashlab.live.kill", "crashlab.live.race")
+"""What the processes need in which a fault happens: hundreds of these are forked, so none should load it itself."""
 
 
 def thread_count() -> int:
@@ -86,6 +88,8 @@ class Server:
             from crashlab.record.python import RECORDER  # noqa: PLC0415 - only this role loads the patches
 
             RECORDER.install()
+            for name in LIVE:
+                importlib.import_module(name)
         try:
             self._form = request["subject"]
             self._subject = travel.unpack(self._form)

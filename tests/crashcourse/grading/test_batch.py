@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from crashcourse import catalog, cli
 from crashcourse.grading import batch, housing
 from crashcourse.grading.roster import Submission
 from crashcourse.grading.shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXERCISE = catalog.find("unbreakable-save")
 SOLUTION = (EXERCISE.folder / "solution" / EXERCISE.file).read_bytes()
@@ -70,13 +74,13 @@ def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_the_same_file_is_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results say so, and name nobody."""
     started = []
-    real = batch._Warden.__post_init__
+    real = batch._Warden.ask
 
-    def counted(self: batch._Warden) -> None:
-        started.append(self.group)
-        real(self)
+    def counted(self: batch._Warden, group: Sequence[Submission]) -> None:
+        started.append(group)
+        real(self, group)
 
-    monkeypatch.setattr(batch._Warden, "__post_init__", counted)
+    monkeypatch.setattr(batch._Warden, "ask", counted)
     graded = batch.grade(
         plan_in(tmp_path), [submission(name, b"def (") for name in ("zacharias", "bob")], lambda _: None
     )
