@@ -228,7 +228,7 @@ class _Exploration:
             tried = self._round(reference, fault, rounds, losses)
             for judgement, answer in tried.judge(partial(self._progress, fault.name)):
                 findings.add(judgement, answer)
-            if tried.left_out and losses is not None:
+            if tried.left_out and losses is not None and fault.name == "power" and self._asked.budget.lost is None:
                 for shown in findings.earliest():
                     for judgement, answer in tried.smaller(shown.state, shown.kind, losses):
                         findings.add(judgement, answer)

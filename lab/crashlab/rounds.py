@@ -95,6 +95,10 @@ MOMENTS_IN_DEPTH, FAILING_IN_PASSING, MOMENTS_AT_ALL = 8, 2, 32
 """After the failing states of so many full moments, so many are enough at each further one; then none."""
 
 
+HANGS_AT_MOST = 3
+"""After so many recoveries that did not end the other states are left out: each would take its whole time limit."""
+
+
 TRIED_FOR_SMALLER = 40
 """So many states are recovered more, to show a fault at an earlier moment than it was first met."""
 
@@ -142,7 +146,9 @@ class Round:
         self._distinct: set[str] = set()
         self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
-        self._violations = self._warm = 0
+        self._violations = self._warm = self._standing = self._hangs = 0
+        self._doubtful: list[CrashState] = []
+        self._asked_again: set[str] = set()
         self._shared: dict[str, bool] = {}
         self.judged: dict[str, tuple[str, str]] = {}
         self.failing: dict[int, bool] = {}
@@ -162,9 +168,9 @@ class Round:
     def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Recover and judge every distinct state, as long as the budget lasts."""
         total = 1 if self._asked.only is not None else self._source.count(self._asked.budget.states)
-        doubtful: list[CrashState] = []
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
+            self._believe(judgement, raw)
             if judgement.verdict == "violation":
                 self._first = self._first or (done, round(time.monotonic() - self._started, 3))
                 self._violations += 1
@@ -173,12 +179,13 @@ class Round:
             if raw.compared and not self._agrees(raw, judgement):
                 self._distrust(raw.state)
             if judgement.verdict not in PASSES and (raw.shared or _resumed_twice(raw)):
-                doubtful.append(judgement.state)
+                self._doubtful.append(judgement.state)
             else:
                 yield self._settled(judgement, answer), answer
             progress(done, total)
         self._sound_afterwards()
-        for raw in self._host.recover(self._request(state, together=False) for state in doubtful):
+        rest, self._doubtful = self._doubtful, []
+        for raw in self._host.recover(self._request(state, together=False) for state in rest):
             judgement, answer = self._judged(raw)
             if judgement.verdict in PASSES:
                 self._distrust(raw.state)
@@ -188,6 +195,23 @@ class Round:
             judgement, answer = self._judged(raw)
             yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
+
+    def _believe(self, judgement: Judgement, raw: Answer) -> None:
+        """Count what stands against the subject already, from processes of its own; hangs are that expensive."""
+        state = judgement.state
+        if state.digest in self._asked_again:
+            self._asked_again.discard(state.digest)
+            if judgement.verdict in PASSES:
+                self._distrust(raw.state)
+        if not raw.shared and not _resumed_twice(raw):
+            self._standing += judgement.verdict == "violation"
+            self._hangs += judgement.kind == "hang"
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether enough stands against the subject under this fault."""
+        limit = self._asked.budget.lost
+        return self._hangs >= HANGS_AT_MOST or (limit is not None and self._standing >= limit)
 
     def again(self, state: CrashState, answer: Answer) -> Judgement:
         """The judgement on an answer, had it come from this state."""
@@ -298,6 +322,13 @@ class Round:
             if self._is_enough(state.done):
                 self.left_out += 1
                 continue
+            while self._asked.budget.lost is not None and self._doubtful:
+                doubtful = self._doubtful.pop(0)
+                self._asked_again.add(doubtful.digest)
+                yield self._request(doubtful, together=False)
+            if self._is_lost:
+                self.left_out += 1
+                continue
             self._distinct.add(state.digest)
             self._inside += state.cut_bytes is not None
             if state.digest in self._consistent:
@@ -349,7 +380,10 @@ class Round:
                 f"in {self._unasked} states the end was not compared, since recovery reported an effect unknown: "
                 "give check=… to say what must hold then."
             )
-        if self.left_out:
+        if self.left_out and self._is_lost:
+            found = f"{self._hangs} recoveries had not ended" if self._hangs >= HANGS_AT_MOST else "enough had failed"
+            self.notes.append(f"{name}: {self.left_out:,} states were left out, since {found}.")
+        elif self.left_out:
             self.notes.append(
                 f"power: {self.left_out:,} states were left out at moments where others had failed already; "
                 "budget='full' tries them all."

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 from crashcourse.grading import secret
 from crashcourse.marking import seed_sha256, unjudged
 from crashcourse.result import JUDGE_FAILED
-from crashlab.recover import ready
+from crashlab.recover import ready, sweep
 from crashlab.recover.compiled import keep_compiled
 from crashlab.recover.wire import BOOTSTRAP
 
@@ -39,6 +39,10 @@ LIMIT_S = 180.0
 ENDING_S = 30.0
 """How long a warden may take, beyond its limit, to end everything and answer."""
 TWICE = "handed in more than once, byte for byte; judged once"
+GLANCE_S = 1.0
+"""So often it is looked whether a warden waits. One that has computed nothing since the last time does."""
+WAITING_BESIDE = 4
+"""Beside each one that computes so many may wait."""
 JUDGE_BYTES = 3 * 2**30
 """The memory of a judge, and of what it starts: a submission that writes without end must not take the machine's."""
 _READ_BYTES = 1 << 16
@@ -116,7 +120,7 @@ def _judged(
     poll = select.poll()
     try:
         while True:
-            while len(running) < plan.jobs and (group := next(rest, None)) is not None:
+            while _has_room(plan, running) and (group := next(rest, None)) is not None:
                 if group[0].problem:
                     yield group, _missing(plan, group[0])
                     continue
@@ -142,10 +146,19 @@ def _judged(
             warden.leave()
 
 
+def _has_room(plan: Plan, running: Mapping[int, _Warden]) -> bool:
+    """Whether one more may be judged: one that waits for a hanging submission leaves its core to another."""
+    waiting = sum(warden.waits() for warden in running.values())
+    return len(running) - min(waiting, plan.jobs * WAITING_BESIDE) < plan.jobs
+
+
 def _ready(poll: select.poll, running: Mapping[int, _Warden]) -> list[int]:
-    """Wardens that have said something, or whose time is over; those are ended, and so say that they end."""
+    """Wardens that have said something, or whose time is over; those are ended, and so say that they end.
+
+    Now and then nothing: somebody may have begun to wait.
+    """
     left_s = min(warden.deadline for warden in running.values()) - time.monotonic()
-    found = [descriptor for descriptor, _ in poll.poll(max(0.0, left_s) * 1000)]
+    found = [descriptor for descriptor, _ in poll.poll(max(0.0, min(left_s, GLANCE_S)) * 1000)]
     if not found:
         for warden in running.values():
             warden.end_late()
@@ -168,6 +181,8 @@ class _Warden:
         self._plan = plan
         self._parts: list[bytes] = []
         self._folder = ""
+        self._used: dict[int, float] = {}
+        self._waits, self._looked = False, 0.0
         self.lives, self.deadline = True, math.inf
         self._forker: subprocess.Popen[bytes] | None
         link: socket.socket | None
@@ -188,6 +203,7 @@ class _Warden:
     def ask(self, group: Sequence[Submission]) -> None:
         """Let it judge the file of this group."""
         self.group, self._parts = group, []
+        self._used, self._waits, self._looked = {}, False, time.monotonic()
         self._folder = os.path.join(tempfile.gettempdir(), f"crashcourse-{os.urandom(8).hex()}")
         self.deadline = time.monotonic() + self._plan.limit_s + ENDING_S
         request = {
@@ -204,6 +220,16 @@ class _Warden:
         with contextlib.suppress(BrokenPipeError):  # it has ended; its end says how
             self._pipe("stdin").write(json.dumps(request).encode() + b"\n")
             self._pipe("stdin").flush()
+
+    def waits(self) -> bool:
+        """Whether nothing of it has computed since it was last asked, or what it said then where that was just now."""
+        now = time.monotonic()
+        if now - self._looked < GLANCE_S:
+            return self._waits
+        tops = [self._process.pid, *([self._forker.pid] if self._forker is not None else [])]
+        used = {pid: sweep.used_s(pid) for top in tops for pid in (top, *sweep.descendants(top))}
+        self._waits, self._used, self._looked = used == self._used, used, now
+        return self._waits
 
     def _pipe(self, name: str) -> IO[bytes]:
         pipe: IO[bytes] | None = getattr(self._process, name)

@@ -53,6 +53,8 @@ LATE = (
     "crashlab.recover.culprit",
 )
 """What judges import when they need it, imported before any is forked."""
+LOST = 12
+"""After so many violations under one fault a case that sees no other fault is lost, and its other states are left."""
 LOG = "judge.log"
 _SHOWN = 2_000
 _READ_BYTES = 1 << 16
@@ -182,7 +184,7 @@ def _marked(exercise: Exercise, file: Path, request: dict[str, Any], base: housi
     cases = None if request["cases"] is None else frozenset(request["cases"])
     try:
         # However busy the machine is, states are not left out: the limit of the whole is the warden's.
-        budget = dataclasses.replace(QUICK, time_s=request["limit_s"])
+        budget = dataclasses.replace(QUICK, time_s=request["limit_s"], lost=LOST)
         return mark(exercise, file, private_seed=request["seed"], out=base.folder / "runs", cases=cases, budget=budget)
     except UsageError as error:
         return unjudged(exercise, file.read_bytes(), request["seed"], message=f"not judged: {error}")
