@@ -26,7 +26,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from crashcourse import catalog
+from crashcourse import catalog, folders
 from crashcourse.grading import housing
 from crashcourse.judging import QUICK
 from crashcourse.marking import mark, unjudged
@@ -166,7 +166,7 @@ def _judge(exercise: Exercise, data: bytes, request: dict[str, Any], base: housi
         for standard, descriptor in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
             os.dup2(descriptor, standard)
         resource.setrlimit(resource.RLIMIT_DATA, (request["data_bytes"], resource.RLIM_INFINITY))
-        tempfile.tempdir = str(base.folder)
+        tempfile.tempdir, folders.guarded = str(base.folder), False
         file = base.folder / exercise.file
         file.write_bytes(data)
         result = _marked(exercise, file, request, base)
