@@ -81,6 +81,8 @@ def judge(bench: Bench) -> list[Outcome]:
     with temporary() as folder:
         plan = Path(folder, "plan.json")
         plan.write_text("{}")
+        Path(folder).chmod(0o711)  # a guest reads the plan, and cannot change it
+        plan.chmod(0o644)
         forced = Forced(Description(correct.HARNESS, "careful", seed, inbox), str(plan))
         subject = Subject(forced.run, forced.resume, check=forced.check, view=view, name=bench.exercise.slug)
         with stage(subject) as scene:

@@ -153,6 +153,17 @@ def wait_for_the_end_of_wardens() -> None:
             continue
 
 
+def test_a_guest_can_read_what_a_judge_hands_over(tmp_path: Path) -> None:
+    """The plan of the exercise 3.1 lies outside of the guest's own places."""
+    exercise, (isolation, _) = catalog.find("ways-back"), housing.find()
+    if isolation == "same-user":
+        pytest.skip("only root makes guests")
+    data = (exercise.folder / "solution" / exercise.file).read_bytes()
+    plan = plan_in(tmp_path, isolation=isolation, hidden=housing.hidden(), cases=("branch.2",))
+    (graded,) = batch.grade(plan, [Submission(student="a", exercise=exercise, data=data)], lambda _: None)
+    assert graded.whole["status"] == "pass", graded.whole
+
+
 def test_an_interruption_leaves_what_was_kept(tmp_path: Path) -> None:
     """Control-C in the middle: no process is left, the first result is."""
 
