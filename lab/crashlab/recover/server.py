@@ -26,6 +26,7 @@ from crashlab import workload
 from crashlab.errors import UsageError
 from crashlab.recover import child, place, sweep, travel, wire, worker
 from crashlab.recover.wire import BOOTSTRAP
+from crashlab.subject import Log, Store
 
 if TYPE_CHECKING:
     import socket
@@ -132,7 +133,13 @@ class Server:
         def launch_for(writing: int, _output: Output, link: socket.socket) -> Launch:
             return forking_launch(child.Prepared(subject, self._root, writing, self._form), link)
 
-        setting = worker.Setting(root=self._root, launch_for=launch_for, trace=self._trace, expected=self._expected)
+        setting = worker.Setting(
+            root=self._root,
+            launch_for=launch_for,
+            trace=self._trace,
+            expected=self._expected,
+            tells=not isinstance(subject, (Store, Log)),
+        )
         worker.work(connection, setting)
 
 

@@ -63,6 +63,8 @@ class Setting:
     trace: t.Trace | None = None
     expected: Any = None
     import_limit_s: float = 0.0
+    tells: bool = True
+    """Whether a recovery is told what was acked: a store or a log has no use for it, and could give it for loaded."""
 
 
 def work(control: socket.socket, setting: Setting) -> NoReturn:
@@ -248,6 +250,8 @@ class Worker:
         place.refill(self._root, state.tree)
         effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
         acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
+        if not self._setting.tells:
+            acked = []
         known = {"effects": effects, "acked": acked, "expected": expected}
         if request.get("warm") and self._warm is not None:
             shared = self._shared(request, state, known)
