@@ -101,6 +101,7 @@ def load_from_keeper(directory: Path) -> Any:
 
 SINGLETON = Store(save_in_keeper, load_from_keeper)
 
+
 def save_checked(directory: Path, value: Any) -> None:
     """Atomically, with a checksum."""
     text = json.dumps(value)

@@ -31,7 +31,7 @@ from crashcourse.grading import housing
 from crashcourse.judging import QUICK
 from crashcourse.marking import mark, unjudged
 from crashcourse.result import JUDGE_FAILED
-from crashlab.errors import UsageError
+from crashlab.errors import Disturbed, UsageError
 from crashlab.recover import guest, ready, sweep
 
 if TYPE_CHECKING:
@@ -188,6 +188,11 @@ def _marked(exercise: Exercise, file: Path, request: dict[str, Any], base: housi
         return mark(exercise, file, private_seed=request["seed"], out=base.folder / "runs", cases=cases, budget=budget)
     except UsageError as error:
         return unjudged(exercise, file.read_bytes(), request["seed"], message=f"not judged: {error}")
+    except Disturbed as error:
+        if base.guest is None:
+            raise  # as the same user anything may have ended it
+        text = f"not judged: {error} Nobody else runs as its user: the submission has disturbed it."
+        return unjudged(exercise, file.read_bytes(), request["seed"], message=text)
     except MemoryError:
         text = "not judged: what it wrote does not fit into the judge's memory"
         return unjudged(exercise, file.read_bytes(), request["seed"], message=text)

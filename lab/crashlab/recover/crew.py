@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
-from crashlab.errors import LabError
+from crashlab.errors import Disturbed
 from crashlab.observation import Answer, Step
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Crew:
                         more = self._fill(source)
                     yield from answers
                     if channel.ended and self._waiting[channel]:
-                        raise LabError(self._death(channel))
+                        raise Disturbed(self._death(channel))
 
     def _fill(self, source: Iterator[Message]) -> bool:
         """Give requests to every worker that has room, the idlest first; False where there are no more."""

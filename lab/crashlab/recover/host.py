@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from crashlab import trace as t
-from crashlab.errors import LabError, UsageError
+from crashlab.errors import Disturbed, LabError, UsageError
 from crashlab.observation import Answer, RawRecording
 from crashlab.recover import sweep, travel
 from crashlab.recover.crew import Crew
@@ -333,7 +333,7 @@ class Host:
         while not messages:
             if channel.ended:
                 text = f"{channel.name} died. Its log ends: {self._log() or '(empty)'}"
-                raise LabError(text)
+                raise Disturbed(text)
             channel.wait(None)
             messages = channel.pull()
         return messages
@@ -371,7 +371,7 @@ class Host:
     def _checked(self, channel: Channel, answer: Message | None) -> Message:
         if answer is None:
             text = f"{channel.name} died. Its log ends: {self._log() or '(empty)'}"
-            raise LabError(text)
+            raise Disturbed(text)
         if "usage" in answer:
             raise UsageError(answer["usage"])
         if "failed" in answer:

@@ -78,6 +78,10 @@ class Ready:
         """Return when nothing that was forked so lives any more; it gets ``grace_s`` to end by itself."""
         self._asked({"sweep": grace_s})
 
+    def close(self) -> None:
+        """Give the connection back; the process ends when all have."""
+        self._link.close()
+
     def _asked(self, request: dict[str, Any], *given: int) -> tuple[dict[str, Any], list[int]]:
         number = os.urandom(8).hex()
         try:

@@ -49,7 +49,11 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes] | ready.Fork
     env = {**os.environ, **base, **ready.FIXED}
     with theirs:
         if (forker := ready.current()) is not None:
-            return forker.fork(arguments, theirs, env), Channel(ours, _NAME)
+            try:
+                return forker.fork(arguments, theirs, env), Channel(ours, _NAME)
+            except BaseException:
+                ours.close()
+                raise
         keeper = subprocess.Popen(
             [
                 *(sys.executable, *["-O"] * sys.flags.optimize),
