@@ -49,11 +49,7 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes] | ready.Fork
     env = {**os.environ, **base, **ready.FIXED}
     with theirs:
         if (forker := ready.current()) is not None:
-            try:
-                return forker.fork(arguments, theirs, env), Channel(ours, _NAME)
-            except BaseException:
-                ours.close()
-                raise
+            return _forked(forker, arguments, ours, theirs, env), Channel(ours, _NAME)
         keeper = subprocess.Popen(
             [
                 *(sys.executable, *["-O"] * sys.flags.optimize),
@@ -67,3 +63,14 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes] | ready.Fork
             start_new_session=True,
         )
     return keeper, Channel(ours, _NAME)
+
+
+def _forked(
+    forker: ready.Ready, arguments: dict[str, object], ours: socket.socket, theirs: socket.socket, env: dict[str, str]
+) -> ready.Forked:
+    """A keeper that is forked; ``ours`` is closed where there is none."""
+    try:
+        return forker.fork(arguments, theirs, env)
+    except BaseException:
+        ours.close()
+        raise
