@@ -126,9 +126,15 @@ def graded_in(folder: Path, handed: Sequence[Handed]) -> list[Graded]:
     return graded
 
 
-def same(one: Sequence[Graded], other: Sequence[Graded]) -> bool:
-    """Whether two gradings came to the same, but for the time that it took."""
-    return [_timeless(each.whole) for each in one] == [_timeless(each.whole) for each in other]
+def differing(one: Sequence[Graded], other: Sequence[Graded]) -> list[str]:
+    """In what two gradings came to something else, but for the time that it took."""
+    found = []
+    for first, second in zip(one, other, strict=True):
+        pairs = zip(_timeless(first.whole)["cases"], _timeless(second.whole)["cases"], strict=False)
+        told = [f"{row}\n{also}" for row, also in pairs if row != also]
+        if told or _timeless(first.whole) != _timeless(second.whole):
+            found.append(f"{first.submission.owner}: {'; '.join(told)}")
+    return found
 
 
 def _timeless(whole: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,9 +153,9 @@ def main(count: int = USUAL) -> None:
         began, used = time.perf_counter(), _used_s()
         graded = graded_in(Path(folder, "first"), handed)
         wall_s, cpu_s = time.perf_counter() - began, _used_s() - used
-        again = same(graded, graded_in(Path(folder, "second"), handed))
-    if not again:
-        text = "a second grading with the same secret came to other results"
+        others = differing(graded, graded_in(Path(folder, "second"), handed))
+    if others:
+        text = "a second grading with the same secret came to other results: " + "\n".join(others)
         raise LabError(text)
     judged = len({each.submission.data for each in handed})
     told = ", ".join(f"{number} {status}" for status, number in sorted(batch.counts(graded).items()))

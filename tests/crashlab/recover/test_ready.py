@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tests.crashlab.recover.one_step import write_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not ready.CAN_BE_READY, reason="processes are handed over by descriptor on Linux only")
 LIMIT_S = 60.0
@@ -48,8 +50,12 @@ def test_a_host_is_the_same_with_a_keeper_that_was_forked(
     assert ready.current() is None
 
 
-def test_the_proof_ends_what_lives(standby: tuple[subprocess.Popen[bytes], ready.Ready]) -> None:
-    """A keeper whose main process still holds the connection is ended too."""
+def test_the_proof_ends_what_lives(
+    standby: tuple[subprocess.Popen[bytes], ready.Ready], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keeper whose main process still holds the connection is ended too; its folder is then its user's to remove."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
     process, connection = standby
     with ready.at_hand(connection):
         keeper, control = start_keeper(None)
