@@ -23,7 +23,7 @@ from crashlab import trace as t
 from crashlab.errors import Disturbed, LabError, UsageError
 from crashlab.observation import Answer, RawRecording
 from crashlab.recover import sweep, travel
-from crashlab.recover.crew import Crew
+from crashlab.recover.crew import IN_FLIGHT, Crew
 from crashlab.recover.recorders import Recorders
 from crashlab.recover.start import start_keeper
 from crashlab.recover.wire import Channel, Message
@@ -92,6 +92,7 @@ class Host:
         self.mode = INTERPRETER if interpreter else _best_mode()
         self.pinned = ""
         self.jobs = max(1, jobs)
+        self.in_flight = IN_FLIGHT
         self.root = ""
         self.traced: Mapping[str, Any] | None = None
         self._env = dict(env or {})
@@ -298,7 +299,7 @@ class Host:
         if self._prepared is None:
             text = "recover was called before prepare: the workers have no trace yet"
             raise LabError(text)
-        return Crew([self._worker("recover", mode) for _ in range(jobs)], self._log)
+        return Crew([self._worker("recover", mode) for _ in range(jobs)], self._log, in_flight=self.in_flight)
 
     def _one_at_a_time(self) -> None:
         """End a stream of answers that nobody read to its end; its workers hold the place."""
