@@ -12,11 +12,12 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from crashcourse.folders import temporary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +67,7 @@ class Exhibit:
 
     def measured(self) -> Data:
         """Measure now, in a folder that is gone afterwards; as it would be read back from JSON."""
-        with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+        with temporary() as folder:
             data: Data = json.loads(json.dumps(self.measure(Path(folder))))
         return data
 

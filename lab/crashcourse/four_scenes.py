@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashcourse.folders import temporary
 from crashcourse.inside_lines import Line, Script, Work
 from crashcourse.lines_found import FORK, FORKS, MAIN, POINTS, files_in, points_of
 from crashlab.errors import UsageError
@@ -290,7 +290,7 @@ SCENES: dict[str, Scene] = {
 
 def fails(scene: Scene, tool: str, seed: int) -> list[str]:
     """What is demanded and not so, where the scene is played with that tool. Raises UsageError where it cannot be."""
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         play = Play(Path(folder) / "run", seed, tool, scene.turn)
         play.play(scene.steps)
         found = play.measured()

@@ -38,6 +38,10 @@ short, since what was cut short is unmeasured.
 """
 
 
+LIMIT_S = 5.0
+"""How long one recovery may take, seconds; the run that is recorded six times that. Exercises take milliseconds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """One submission on the bench: the exercise, the copied file, the seed of the twin, and where runs are kept.
@@ -65,9 +69,14 @@ class Bench:
         every = any(map(self.wants, kinds))
         return {fault: case for fault, case in cases.items() if every or self.wants(case)}
 
-    def explore(self, subject: AnySubject, faults: str, **options: Any) -> Report:
-        """The lab's report on ``subject``. Raises UsageError where its uncrashed run already fails."""
-        chosen = {"profile": PROFILES, "budget": self.budget, **options}
+    def explore(self, subject: AnySubject, faults: str, *, by_fault: bool = False, **options: Any) -> Report:
+        """The lab's report on ``subject``. Raises UsageError where its uncrashed run already fails.
+
+        ``by_fault``: each fault is a case of its own, and one that is lost may be left where the budget says so.
+        """
+        budget = self.budget if by_fault else dataclasses.replace(self.budget, lost=None)
+        chosen = {"profile": PROFILES, "budget": budget, **options}
+        subject = dataclasses.replace(subject, timeout_s=min(subject.timeout_s, LIMIT_S))
         report = explore(subject, faults=faults, out=self.out, jobs=self.jobs, progress=self.progress, **chosen)
         if self.doubts and "only" not in options and report.verdict == "consistent":
             from crashcourse.unwatched import demanded  # noqa: PLC0415 - a check at the desk needs none of it

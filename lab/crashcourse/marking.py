@@ -11,11 +11,10 @@ import contextlib
 import hashlib
 import os
 import platform
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashcourse.folders import temporary
 from crashcourse.judges import JUDGES
 from crashcourse.judging import QUICK, Bench
 from crashcourse.result import Outcome, Result, rows_of
@@ -85,15 +84,12 @@ def _not_lost(rows: Sequence[Row], cases: frozenset[str] | None) -> frozenset[st
 @contextlib.contextmanager
 def _alone(exercise: Exercise, data: bytes) -> Iterator[Path]:
     """A copy of the declared file, in a folder that holds nothing else and is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="crashcourse-"))
-    try:
-        folder.chmod(0o711)  # a guest reads the copy, and cannot change it
-        copy = folder / exercise.file
+    with temporary() as folder:
+        Path(folder).chmod(0o711)  # a guest reads the copy, and cannot change it
+        copy = Path(folder, exercise.file)
         copy.write_bytes(data)
         copy.chmod(0o644)
         yield copy
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read(file: Path) -> bytes:

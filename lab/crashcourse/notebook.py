@@ -8,16 +8,18 @@ naive function and the correct one do not share.
 from __future__ import annotations
 
 import ast
+import atexit
+import contextlib
 import dataclasses
 import difflib
 import html
 import inspect
 import re
-import tempfile
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from crashcourse.folders import temporary
 from crashcourse.pictures.svg import BAD, GOOD, INK, PANEL, RULE, TINTS
 
 if TYPE_CHECKING:
@@ -33,13 +35,13 @@ _PRE = (
 )
 _LINE = "display:block;min-height:1.4em;font-family:monospace;white-space:pre"
 _GROUND = {"-": f"background:{TINTS[BAD]}", "+": f"background:{TINTS[GOOD]}"}
-_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+_FOLDERS = contextlib.ExitStack()
+atexit.register(_FOLDERS.close)
 
 
 def folder() -> Path:
     """A new folder that is removed when this process, the kernel of a notebook, ends."""
-    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="crashcourse-", ignore_cleanup_errors=True))
-    return Path(_FOLDERS[-1].name)
+    return Path(_FOLDERS.enter_context(temporary()))
 
 
 def plain(value: Told) -> Told:

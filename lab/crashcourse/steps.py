@@ -6,11 +6,11 @@ process, since it is a lesson's own code. Nothing is judged: it is told what a r
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crashcourse.folders import temporary
 from crashlab import directory
 from crashlab import trace as t
 from crashlab.crash.kill import kill_states
@@ -64,7 +64,7 @@ def _found(states: Iterable[CrashState], load: Reader, first: int) -> dict[int, 
 
 
 def _loaded(state: CrashState, load: Reader) -> str:
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as place:
+    with temporary() as place:
         directory.write(state.tree, place)
         return str(load(Path(place) / "dir"))
 

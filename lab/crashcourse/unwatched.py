@@ -21,11 +21,11 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from crashcourse import outside_view
+from crashcourse.folders import temporary
 from crashlab.errors import LabError
 from crashlab.recover import guest, place, travel
 from crashlab.recover.wire import BOOTSTRAP
@@ -100,7 +100,7 @@ def _changes(form: dict[str, Any], *, recorded: bool) -> list[Change]:
 
 def _barriers(form: dict[str, Any], *, recorded: bool) -> int:
     """Run it once under strace; how many barriers the process asked the kernel for."""
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         seen = os.path.join(folder, "calls")
         strace = (
             "strace",
@@ -130,7 +130,7 @@ def _started(
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """The process, ready to run and waiting for the word, and the root of its places; it is ended afterwards."""
     somebody = guest.current()
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         reader, writer = os.pipe()
         asked = {
             "guest": somebody.form() if somebody else None,

@@ -48,6 +48,10 @@ class LabError(CrashlabError):
     """
 
 
+class Disturbed(LabError):  # noqa: N818 - what has happened, as a grader asks for it
+    """A process of the lab has died or says noise: by itself, or through the subject, which may be the same user."""
+
+
 class Unmeasured(CrashlabError):  # noqa: N818 - a verdict, not an accident; the public name of the interface
     """The lab could not judge, so this is not a pass. ``report.unmeasured`` says why and what to do.
 

@@ -2,9 +2,10 @@
 
 A recovery has steps: a ``Store`` or ``Log`` recovers; recovers again and takes one more value; finds that
 value. A ``Subject`` resumes twice. Each step belongs into a process of its own, which costs more than the step
-itself. So one process takes the steps of many states, as long as they return and leave no trace in it
-(:mod:`crashlab.recover.warm`); a state whose verdict is not consistent then is recovered again in processes
-of its own before it counts, and so are the first states and every so many of the others, to be compared.
+itself. So one process takes the steps of many states, as long as they return or raise and leave no trace in it
+(:mod:`crashlab.recover.warm`); a state whose verdict speaks against the subject is recovered again in processes
+of its own before it counts, and so are the first states and every so many of the others, to be compared. A refusal
+that is allowed is a pass, and stands as one, if the process that refused still recovers sound files afterwards.
 Where one differs, something stays in memory: all states are judged by processes of their own then, and the
 report says so.
 
@@ -23,6 +24,7 @@ from crashlab import trace as t
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
+from crashlab.crash.states import prefixes_of
 from crashlab.demands import mend_check, tells_unknown
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from crashlab.settings import Asked
 
 USAGE = "UsageError: "
+PASSES = ("consistent", "refused")
+"""Verdicts that do not speak against the subject."""
 COMPARED_FIRST, COMPARED_EVERY = 8, 32
 """The first so many states, and of the others one in so many, by digest, are recovered both ways and compared."""
 
@@ -89,6 +93,10 @@ def met(state: CrashState) -> dict[str, Any]:
 
 MOMENTS_IN_DEPTH, FAILING_IN_PASSING, MOMENTS_AT_ALL = 8, 2, 32
 """After the failing states of so many full moments, so many are enough at each further one; then none."""
+
+
+HANGS_AT_MOST = 3
+"""After so many recoveries that did not end the other states are left out: each would take its whole time limit."""
 
 
 TRIED_FOR_SMALLER = 40
@@ -139,7 +147,9 @@ class Round:
         self._distinct: set[str] = set()
         self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
-        self._violations = self._warm = 0
+        self._violations = self._warm = self._standing = self._hangs = 0
+        self._doubtful: list[CrashState] = []
+        self._asked_again: set[str] = set()
         self._shared: dict[str, bool] = {}
         self.judged: dict[str, tuple[str, str]] = {}
         self.failing: dict[int, bool] = {}
@@ -159,9 +169,9 @@ class Round:
     def judge(self, progress: Callable[[int, int], None]) -> Iterator[tuple[Judgement, Answer]]:
         """Recover and judge every distinct state, as long as the budget lasts."""
         total = 1 if self._asked.only is not None else self._source.count(self._asked.budget.states)
-        doubtful: list[CrashState] = []
         for done, raw in enumerate(self._host.recover(self._requests()), start=1):
             judgement, answer = self._judged(raw)
+            self._believe(judgement, raw)
             if judgement.verdict == "violation":
                 self._first = self._first or (done, round(time.monotonic() - self._started, 3))
                 self._violations += 1
@@ -169,14 +179,16 @@ class Round:
             self._shared[judgement.state.digest] = raw.shared
             if raw.compared and not self._agrees(raw, judgement):
                 self._distrust(raw.state)
-            if judgement.verdict != "consistent" and (raw.shared or _resumed_twice(raw)):
-                doubtful.append(judgement.state)
+            if judgement.verdict not in PASSES and (raw.shared or _resumed_twice(raw)):
+                self._doubtful.append(judgement.state)
             else:
                 yield self._settled(judgement, answer), answer
             progress(done, total)
-        for raw in self._host.recover(self._request(state, together=False) for state in doubtful):
+        self._sound_afterwards()
+        rest, self._doubtful = self._doubtful, []
+        for raw in self._host.recover(self._request(state, together=False) for state in rest):
             judgement, answer = self._judged(raw)
-            if judgement.verdict == "consistent":
+            if judgement.verdict in PASSES:
                 self._distrust(raw.state)
             self._shared[judgement.state.digest] = False
             yield self._settled(judgement, answer), answer
@@ -184,6 +196,23 @@ class Round:
             judgement, answer = self._judged(raw)
             yield self._settled(judgement, answer), answer
         self._look_for_gaps(total)
+
+    def _believe(self, judgement: Judgement, raw: Answer) -> None:
+        """Count what stands against the subject already, from processes of its own; hangs are that expensive."""
+        state = judgement.state
+        if state.digest in self._asked_again:
+            self._asked_again.discard(state.digest)
+            if judgement.verdict in PASSES:
+                self._distrust(raw.state)
+        if not raw.shared and not _resumed_twice(raw):
+            self._standing += judgement.verdict == "violation"
+            self._hangs += judgement.kind == "hang"
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether enough stands against the subject under this fault."""
+        limit = self._asked.budget.lost
+        return self._hangs >= HANGS_AT_MOST or (limit is not None and self._standing >= limit)
 
     def again(self, state: CrashState, answer: Answer) -> Judgement:
         """The judgement on an answer, had it come from this state."""
@@ -215,6 +244,17 @@ class Round:
         for state in self.states() if self._host.mode != WARM else ():
             if self._shared.pop(state.digest, False):
                 yield state
+
+    def _sound_afterwards(self) -> None:
+        """Whether the process that many states share has learned to refuse: it must recover sound files as before."""
+        refused = any(verdict == "refused" and self._shared.get(each) for each, (verdict, _) in self.judged.items())
+        if not refused or self._host.mode != WARM:
+            return
+        whole = prefixes_of(self._trace).killed(len(self._trace.ops))
+        asked = request(whole, self._reference, timeout_s=self._timeout_s, together=True) | {"compared": True}
+        for raw in self._host.recover(iter([asked])):
+            if raw.compared and not (raw.left_same and same(raw.steps, raw.compared)):
+                self._distrust(raw.state)
 
     def _request(self, state: CrashState, *, together: bool) -> dict[str, Any]:
         self._flying[state.id] = state
@@ -285,6 +325,13 @@ class Round:
             if self._is_enough(state.done):
                 self.left_out += 1
                 continue
+            while self._asked.budget.lost is not None and self._doubtful:
+                doubtful = self._doubtful.pop(0)
+                self._asked_again.add(doubtful.digest)
+                yield self._request(doubtful, together=False)
+            if self._is_lost:
+                self.left_out += 1
+                continue
             self._distinct.add(state.digest)
             self._inside += state.cut_bytes is not None
             if state.digest in self._consistent:
@@ -336,7 +383,10 @@ class Round:
                 f"in {self._unasked} states the end was not compared, since recovery reported an effect unknown: "
                 "give check=… to say what must hold then."
             )
-        if self.left_out:
+        if self.left_out and self._is_lost:
+            found = f"{self._hangs} recoveries had not ended" if self._hangs >= HANGS_AT_MOST else "enough had failed"
+            self.notes.append(f"{name}: {self.left_out:,} states were left out, since {found}.")
+        elif self.left_out:
             self.notes.append(
                 f"power: {self.left_out:,} states were left out at moments where others had failed already; "
                 "budget='full' tries them all."

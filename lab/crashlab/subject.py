@@ -226,7 +226,8 @@ class Budget:
     images of a real disk are looked at, where one was asked for; ``anew`` how many further states are recovered to
     prove a piece of advice. ``errors``: of what is watched from outside, ``"sites"`` has each I/O error at the first op
     of each site in the stated bound (:mod:`crashlab.error_choice`), ``"ops"`` each at each op; what is watched from
-    inside Python has it at each op in any case.
+    inside Python has it at each op in any case. ``lost``: after so many violations under a fault its other states are
+    left out, for who asks only whether it passes; None tries them all.
     """
 
     states: int = 5_000
@@ -240,6 +241,7 @@ class Budget:
     images: int = 800
     anew: int = 50
     errors: Literal["sites", "ops"] = "sites"
+    lost: int | None = None
 
     @staticmethod
     def of(budget: str | Budget | None) -> Budget:

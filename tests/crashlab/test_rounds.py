@@ -114,9 +114,33 @@ def test_where_nothing_was_lost_no_barrier_is_spoken_of(tmp_path: Path) -> None:
 
 def test_a_shared_process_that_is_believed_hides_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sabotage: where nothing is compared, what lives from memory passes."""
+    believed(monkeypatch)
+    report = explore(memories.DONE_IN_MEMORY, faults="kill", out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert (report.verdict, report.settings.recovery) == ("consistent", "warm")
+
+
+def believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compared with processes of their own."""
     monkeypatch.setattr(rounds, "COMPARED_FIRST", 0)
     monkeypatch.setattr(rounds, "COMPARED_EVERY", 1 << 32)
-    report = explore(memories.DONE_IN_MEMORY, faults="kill", out=tmp_path, budget=NO_KILLS, jobs=1)
+
+
+def test_refusals_of_a_process_that_refuses_ever_after_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would pass as refused on what it takes for nothing in a new process; sound files tell, alone."""
+    believed(monkeypatch)
+    report = explore(memories.GOES_ON_REFUSING, faults="damage", out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert (report.findings[0].kind, report.settings.recovery) == ("silent-reset", "isolated")
+
+
+def test_where_sound_files_are_not_asked_for_again_refusals_hide_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sabotage of the above."""
+    believed(monkeypatch)
+    monkeypatch.setattr(rounds.Round, "_sound_afterwards", lambda _: None)
+    report = explore(memories.GOES_ON_REFUSING, faults="damage", out=tmp_path, budget=NO_KILLS, jobs=1)
     assert (report.verdict, report.settings.recovery) == ("consistent", "warm")
 
 

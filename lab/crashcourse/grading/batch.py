@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import shutil
@@ -16,15 +17,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from crashcourse.grading import secret
 from crashcourse.marking import seed_sha256, unjudged
 from crashcourse.result import JUDGE_FAILED
+from crashlab.recover import ready, sweep
+from crashlab.recover.compiled import keep_compiled
 from crashlab.recover.wire import BOOTSTRAP
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Generator, Mapping, Sequence
 
     from crashcourse.grading.roster import Submission
@@ -35,6 +39,12 @@ LIMIT_S = 180.0
 ENDING_S = 30.0
 """How long a warden may take, beyond its limit, to end everything and answer."""
 TWICE = "handed in more than once, byte for byte; judged once"
+GLANCE_S = 1.0
+"""So often it is looked whether a warden waits. One that has computed nothing since the last time does."""
+WAITING_BESIDE = 4
+"""Beside each one that computes so many may wait."""
+JUDGE_BYTES = 3 * 2**30
+"""The memory of a judge, and of what it starts: a submission that writes without end must not take the machine's."""
 _READ_BYTES = 1 << 16
 _KEPT = ("PATH", "LANG", "LC_ALL", "CRASHLAB_NO_NAMESPACE")
 """Of the environment no more than this reaches a warden, and a submission: names and keys of the grader do not."""
@@ -83,6 +93,7 @@ def grade(plan: Plan, submissions: Sequence[Submission], told: Callable[[Graded]
             told(graded[submission.owner])
         else:
             waiting.setdefault((submission.exercise.slug, submission.sha256, submission.problem), []).append(submission)
+    keep_compiled()
     with contextlib.closing(_judged(plan, list(waiting.values()))) as results:
         for group, both in results:
             for submission in group:
@@ -104,17 +115,19 @@ def _judged(
 ) -> Generator[tuple[Sequence[Submission], Both], None, None]:
     """Each group with the results of its one file, as they come."""
     running: dict[int, _Warden] = {}
+    idle: list[_Warden] = []
     rest = iter(groups)
     poll = select.poll()
     try:
         while True:
-            while len(running) < plan.jobs and (group := next(rest, None)) is not None:
+            while _has_room(plan, running) and (group := next(rest, None)) is not None:
                 if group[0].problem:
                     yield group, _missing(plan, group[0])
                     continue
-                warden = _Warden(plan, group)
+                warden = idle.pop() if idle else _Warden(plan)
                 running[warden.reading] = warden
                 poll.register(warden.reading, select.POLLIN)
+                warden.ask(group)
             if not running:
                 return
             for descriptor in _ready(poll, running):
@@ -123,18 +136,29 @@ def _judged(
                     continue
                 poll.unregister(descriptor)
                 del running[descriptor]
-                yield warden.group, warden.end()
+                both = warden.answer()
+                idle += [warden] if warden.lives else []
+                yield warden.group, both
     finally:
-        for warden in running.values():
+        for warden in (*running.values(), *idle):
             warden.give_up()
-        for warden in running.values():
+        for warden in (*running.values(), *idle):
             warden.leave()
 
 
+def _has_room(plan: Plan, running: Mapping[int, _Warden]) -> bool:
+    """Whether one more may be judged: one that waits for a hanging submission leaves its core to another."""
+    waiting = sum(warden.waits() for warden in running.values())
+    return len(running) - min(waiting, plan.jobs * WAITING_BESIDE) < plan.jobs
+
+
 def _ready(poll: select.poll, running: Mapping[int, _Warden]) -> list[int]:
-    """Wardens that have said something, or whose time is over; those are ended, and so say that they end."""
+    """Wardens that have said something, or whose time is over; those are ended, and so say that they end.
+
+    Now and then nothing: somebody may have begun to wait.
+    """
     left_s = min(warden.deadline for warden in running.values()) - time.monotonic()
-    found = [descriptor for descriptor, _ in poll.poll(max(0.0, left_s) * 1000)]
+    found = [descriptor for descriptor, _ in poll.poll(max(0.0, min(left_s, GLANCE_S)) * 1000)]
     if not found:
         for warden in running.values():
             warden.end_late()
@@ -148,92 +172,127 @@ def _missing(plan: Plan, submission: Submission) -> Both:
     return result.to_json(), result.public().to_json()
 
 
-@dataclass
 class _Warden:
-    """One warden at work for a group of submissions of the same bytes."""
+    """One warden with its ready process. It judges a file at a time, each for a group of submissions of these bytes."""
 
-    plan: Plan
     group: Sequence[Submission]
-    parts: list[bytes] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        submission = self.group[0]
-        self.folder = os.path.join(tempfile.gettempdir(), f"crashcourse-{os.urandom(8).hex()}")
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(sys.path), "crashcourse.grading.warden"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={name: os.environ[name] for name in _KEPT if name in os.environ},
-            start_new_session=True,  # what a terminal sends reaches the command, which ends its wardens in order
-        )
-        self.deadline = time.monotonic() + self.plan.limit_s + ENDING_S
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._parts: list[bytes] = []
+        self._folder = ""
+        self._used: dict[int, float] = {}
+        self._waits, self._looked = False, 0.0
+        self.lives, self.deadline = True, math.inf
+        self._forker: subprocess.Popen[bytes] | None
+        link: socket.socket | None
+        self._forker, link = ready.start(data_bytes=JUDGE_BYTES) if ready.CAN_BE_READY else (None, None)
+        number = -1 if link is None else link.fileno()
+        with link or contextlib.nullcontext():
+            module, path = "crashcourse.grading.warden", json.dumps(sys.path)
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", BOOTSTRAP, path, module, f"{number}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={name: os.environ[name] for name in _KEPT if name in os.environ},
+                pass_fds=[] if link is None else [number],
+                start_new_session=True,  # what a terminal sends reaches the command, which ends its wardens in order
+            )
+
+    def ask(self, group: Sequence[Submission]) -> None:
+        """Let it judge the file of this group."""
+        self.group, self._parts = group, []
+        self._used, self._waits, self._looked = {}, False, time.monotonic()
+        self._folder = os.path.join(tempfile.gettempdir(), f"crashcourse-{os.urandom(8).hex()}")
+        self.deadline = time.monotonic() + self._plan.limit_s + ENDING_S
         request = {
-            "exercise": submission.exercise.slug,
-            "data": submission.data.hex(),
-            "seed": self.plan.seed(submission),
-            "isolation": self.plan.isolation,
-            "hidden": list(self.plan.hidden),
-            "folder": self.folder,
-            "limit_s": self.plan.limit_s,
-            "cases": self.plan.cases,
+            "exercise": group[0].exercise.slug,
+            "data": group[0].data.hex(),
+            "seed": self._plan.seed(group[0]),
+            "isolation": self._plan.isolation,
+            "hidden": list(self._plan.hidden),
+            "folder": self._folder,
+            "limit_s": self._plan.limit_s,
+            "data_bytes": JUDGE_BYTES,
+            "cases": self._plan.cases,
         }
         with contextlib.suppress(BrokenPipeError):  # it has ended; its end says how
             self._pipe("stdin").write(json.dumps(request).encode() + b"\n")
             self._pipe("stdin").flush()
 
+    def waits(self) -> bool:
+        """Whether nothing of it has computed since it was last asked, or what it said then where that was just now."""
+        now = time.monotonic()
+        if now - self._looked < GLANCE_S:
+            return self._waits
+        tops = [self._process.pid, *([self._forker.pid] if self._forker is not None else [])]
+        used = {pid: sweep.used_s(pid) for top in tops for pid in (top, *sweep.descendants(top))}
+        self._waits, self._used, self._looked = used == self._used, used, now
+        return self._waits
+
     def _pipe(self, name: str) -> IO[bytes]:
-        pipe: IO[bytes] | None = getattr(self.process, name)
+        pipe: IO[bytes] | None = getattr(self._process, name)
         assert pipe is not None
         return pipe
 
     @property
     def reading(self) -> int:
-        """The descriptor of its answer."""
+        """The descriptor of its answers."""
         return self._pipe("stdout").fileno()
 
     def read(self) -> bool:
-        """Take what it says; False at the end."""
+        """Take what it says; False where that was the end of the answer, or of all."""
         part = os.read(self.reading, _READ_BYTES)
-        self.parts.append(part)
-        return bool(part)
+        self._parts.append(part)
+        return bool(part) and not part.endswith(b"\n")
 
-    def end(self) -> Both:
-        """Its answer, or the word that there is none."""
-        said = self.leave()
-        data = b"".join(self.parts)
-        if self.process.returncode == 0 and data.endswith(b"\n"):
+    def answer(self) -> Both:
+        """Its answer, or the word that there is none: then it lives no longer."""
+        data = b"".join(self._parts)
+        if data.endswith(b"\n"):
+            self._folder = ""
             answer = json.loads(data)
             return answer["whole"], answer["public"]
-        submission = self.group[0]
-        error = f"the warden ended with {self.process.returncode}. {said}".strip()
+        submission, said = self.group[0], self.leave()
+        error = f"the warden ended with {self._process.returncode}. {said}".strip()
         result = unjudged(
-            submission.exercise, submission.data, self.plan.seed(submission), message=JUDGE_FAILED, error=error
+            submission.exercise, submission.data, self._plan.seed(submission), message=JUDGE_FAILED, error=error
         )
         return result.to_json(), result.public().to_json()
 
     def give_up(self) -> None:
         """Tell it that nobody waits for its answer any more; it then ends everything."""
-        if self.process.stdin is not None:
+        if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.close()
-            self.process.stdin = None  # else communicate would write to it
+                self._process.stdin.close()
+            self._process.stdin = None  # else communicate would write to it
 
     def end_late(self) -> None:
-        """End it where its time is over: it has failed at what it is for, and its keeper does the rest."""
+        """End it where its time is over: it has failed at what it is for, and its keepers do the rest."""
         if time.monotonic() >= self.deadline:
-            self.process.kill()
+            self._process.kill()
 
     def leave(self) -> str:
-        """Wait for its end; what it complained of."""
+        """Wait for its end and for that of its ready process; what it complained of."""
         self.give_up()
-        try:
-            _, said = self.process.communicate(timeout=ENDING_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            _, said = self.process.communicate()
-        shutil.rmtree(self.folder, ignore_errors=True)  # it is there only where the warden was killed
+        self.lives = False
+        said = _ended(self._process)
+        if self._forker is not None:
+            _ended(self._forker)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)  # it is there only where the warden was killed
         return said[-_READ_BYTES:].decode(errors="replace").strip()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bytes:
+    """Wait for the end of one that was told to end; what it said on standard error."""
+    try:
+        _, said = process.communicate(timeout=ENDING_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, said = process.communicate()
+    return said or b""
 
 
 def counts(graded: Sequence[Graded]) -> Counter[str]:

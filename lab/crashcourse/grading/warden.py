@@ -12,8 +12,11 @@ input ends, and it ends everything in the same way.
 from __future__ import annotations
 
 import dataclasses
+import gc
+import importlib
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -24,13 +27,13 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from crashcourse import catalog
+from crashcourse import catalog, folders
 from crashcourse.grading import housing
 from crashcourse.judging import QUICK
 from crashcourse.marking import mark, unjudged
 from crashcourse.result import JUDGE_FAILED
-from crashlab.errors import UsageError
-from crashlab.recover import guest, sweep
+from crashlab.errors import Disturbed, UsageError
+from crashlab.recover import guest, ready, sweep
 
 if TYPE_CHECKING:
     from crashcourse.catalog import Exercise
@@ -38,33 +41,62 @@ if TYPE_CHECKING:
 
 KEEPER_LIMIT_S = 10.0
 """The lab's keeper, whose judge was ended, gets so long to end what it keeps."""
-JUDGE_BYTES = 3 * 2**30
-"""The memory of a judge: a submission that writes without end must not take the machine's."""
+LATE = (
+    "crashcourse.unwatched",
+    "crashlab.barrier_trials",
+    "crashlab.error_trial",
+    "crashlab.explain_damage",
+    "crashlab.explain_error",
+    "crashlab.explain_loss",
+    "crashlab.explain_race",
+    "crashlab.nested_trial",
+    "crashlab.race_trial",
+    "crashlab.recover.culprit",
+)
+"""What judges import when they need it, imported before any is forked."""
+LOST = 12
+"""After so many violations under one fault a case that sees no other fault is lost, and its other states are left."""
 LOG = "judge.log"
 _SHOWN = 2_000
 _READ_BYTES = 1 << 16
 
 
 def main() -> None:
-    """Judge what comes as one JSON line on standard input, and answer with one on standard output."""
+    """Judge what comes as JSON lines on standard input, and answer each with one on standard output."""
     guest.dumpable(0)
     sweep.become_subreaper()
-    request = json.loads(sys.stdin.buffer.readline())
+    link = int(sys.argv[3])
+    forker = ready.Ready(link) if link >= 0 else None
     os.chdir("/")  # nothing of the folder from which the command was called is found by a later import
-    base = housing.base(Path(request["folder"]), request["isolation"], request["hidden"])
-    try:
-        with guest.housed(base.guest):
-            answer = _judged(request, base)
-    finally:
-        sweep.end_all()
-        base.remove()
-    if answer:
+    for name in LATE:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    while line := sys.stdin.buffer.readline():
+        answer = _answer(json.loads(line), forker)
+        if not answer:
+            return
         sys.stdout.write(answer)
         sys.stdout.flush()
 
 
+def _answer(request: dict[str, Any], forker: ready.Ready | None) -> str:
+    """The answer, one line, when nothing of the submission is left; "" where whoever asked is gone."""
+    base = housing.base(Path(request["folder"]), request["isolation"], request["hidden"])
+    try:
+        with guest.housed(base.guest), ready.at_hand(forker):
+            return _judged(request, base)
+    finally:
+        try:
+            if forker is not None:
+                forker.sweep(KEEPER_LIMIT_S)
+            sweep.end_all()
+        finally:
+            base.remove()
+
+
 def _judged(request: dict[str, Any], base: housing.Base) -> str:
-    """The answer, one line; nothing where whoever asked is gone."""
+    """The answer; nothing where whoever asked is gone."""
     exercise, data = catalog.find(request["exercise"]), bytes.fromhex(request["data"])
     reader, writer = os.pipe()
     warden = os.getpid()
@@ -89,6 +121,12 @@ def _judged(request: dict[str, Any], base: housing.Base) -> str:
 
 def _line(result: Result) -> str:
     return json.dumps({"whole": result.to_json(), "public": result.public().to_json()}) + "\n"
+
+
+def _placeless(line: str, base: housing.Base) -> str:
+    """Without the names of temporary folders, which are others every time, and nobody's business."""
+    below = r"(/crashcourse-[0-9a-f]{16}|/tmp/crashlab-[0-9a-f]{16}(/root(/dir)?)?)?/?"
+    return re.sub(re.escape(str(base.folder)) + below, "", line)
 
 
 def _wait(reader: int, limit_s: float) -> bytes | None:
@@ -134,13 +172,13 @@ def _judge(exercise: Exercise, data: bytes, request: dict[str, Any], base: housi
         log = os.open(base.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for standard, descriptor in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
             os.dup2(descriptor, standard)
-        resource.setrlimit(resource.RLIMIT_DATA, (JUDGE_BYTES, resource.RLIM_INFINITY))
-        tempfile.tempdir = str(base.folder)
+        resource.setrlimit(resource.RLIMIT_DATA, (request["data_bytes"], resource.RLIM_INFINITY))
+        tempfile.tempdir, folders.guarded = str(base.folder), False
         file = base.folder / exercise.file
         file.write_bytes(data)
         result = _marked(exercise, file, request, base)
         with open(writer, "w", encoding="utf-8") as answer:
-            answer.write(_line(result))
+            answer.write(_placeless(_line(result), base))
         code = 0
     except BaseException:  # noqa: BLE001 - to the log, which the warden quotes
         traceback.print_exc()
@@ -153,10 +191,15 @@ def _marked(exercise: Exercise, file: Path, request: dict[str, Any], base: housi
     cases = None if request["cases"] is None else frozenset(request["cases"])
     try:
         # However busy the machine is, states are not left out: the limit of the whole is the warden's.
-        budget = dataclasses.replace(QUICK, time_s=request["limit_s"])
+        budget = dataclasses.replace(QUICK, time_s=request["limit_s"], lost=LOST)
         return mark(exercise, file, private_seed=request["seed"], out=base.folder / "runs", cases=cases, budget=budget)
     except UsageError as error:
         return unjudged(exercise, file.read_bytes(), request["seed"], message=f"not judged: {error}")
+    except Disturbed as error:
+        if base.guest is None:
+            raise  # as the same user anything may have ended it
+        text = f"not judged: {error} Nobody else runs as its user: the submission has disturbed it."
+        return unjudged(exercise, file.read_bytes(), request["seed"], message=text)
     except MemoryError:
         text = "not judged: what it wrote does not fit into the judge's memory"
         return unjudged(exercise, file.read_bytes(), request["seed"], message=text)

@@ -7,11 +7,11 @@ open, it looks up. No act is marked or recorded yet, so whatever is open may hav
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crashcourse.desk import inbox_seed
+from crashcourse.folders import temporary
 from crashcourse.inside import Later
 from crashcourse.inside_loop import RAN_AGAIN, Loop, Scene, view
 from crashcourse.judging import failed, guarded, outcomes
@@ -57,7 +57,7 @@ def judge(bench: Bench) -> list[Outcome]:
 
 def explored(bench: Bench, scene: Scene, faults: Iterable[str], *, with_ledger: bool = True) -> Report | str:
     """The report on the submission in ``scene``, or why its run without a crash is wrong already."""
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         right = scene.right(Lab(Path(folder), lambda *_, **__: None))
     loop = Loop(Later(str(bench.file), "resume"), scene, right, with_ledger)
     subject = Subject(loop.work, check=loop.check, view=view, name=bench.exercise.slug)

@@ -8,12 +8,12 @@ and is checked never load the submission (:mod:`crashcourse.inside_desk`).
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crashcourse.desk import inbox_seed
+from crashcourse.folders import temporary
 from crashcourse.inside import Later
 from crashcourse.inside_desk import WHOLE, CutStreams, SavePoints, cuts, is_request, reference
 from crashcourse.judging import failed, guarded, outcomes, timed
@@ -84,7 +84,7 @@ def _right(seed: int) -> tuple[dict[str, Any], Acts]:
         if event_type is t.Effect and not is_request(fields["name"]):
             acts[fields["name"], canonical(fields["detail"])] += 1
 
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         end = reference(seed).run(Lab(Path(folder), note))
     return end, acts
 

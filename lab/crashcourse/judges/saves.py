@@ -43,7 +43,7 @@ def judge(bench: Bench) -> list[Outcome]:
     store = Store(save=save, load=load, values=values, name=bench.exercise.slug)
     faults = bench.faults(FAULTS) or {"kill": "kill"}
     try:
-        report = bench.explore(store, ",".join(faults))
+        report = bench.explore(store, ",".join(faults), by_fault=True)
     except UsageError as error:
         return failed(bench.exercise, "end", str(error))
     if message := never_whole(report):

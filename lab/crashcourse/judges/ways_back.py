@@ -7,7 +7,6 @@ resume can tell them apart.
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashcourse.desk import inbox_seed
 from crashcourse.explain import Table, answers, judged, stage
+from crashcourse.folders import temporary
 from crashcourse.forced import BRANCHES, FILES, OF_A_CALL, Forced, signature
 from crashcourse.judging import failed
 from crashcourse.result import Shown
@@ -78,7 +78,7 @@ def judge(bench: Bench) -> list[Outcome]:
         return failed(bench.exercise, bench.exercise.cases[0].id, str(error))
     seed = inbox_seed(bench.seed, same=True)
     inbox = make_inbox(seed, body_bytes=SHORT_BODY_BYTES)
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         plan = Path(folder, "plan.json")
         plan.write_text("{}")
         Path(folder).chmod(0o711)  # the plan is read where submissions run, which another user does in a grading

@@ -7,11 +7,11 @@ each have one case: a plain start over a run, a question, a poisonous call; a ca
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crashcourse.desk import inbox_seed
+from crashcourse.folders import temporary
 from crashcourse.inside import Later
 from crashcourse.inside_loop import RAN_AGAIN, Scene
 from crashcourse.inside_whole import CAPPED, FRESH, PLAIN, POISONED, WAITING, Whole, view
@@ -55,7 +55,7 @@ def judge(bench: Bench) -> list[Outcome]:
     """All cases of the exercise."""
     start, go_on = (Later(str(bench.file), name) for name in ("start", "resume"))
     scene = Scene(inbox_seed(bench.seed), "hasty", brief=True)
-    with tempfile.TemporaryDirectory(prefix="crashcourse-") as folder:
+    with temporary() as folder:
         right = scene.right(Lab(Path(folder), lambda *_, **__: None))
     plain = Whole(start, go_on, scene, right)
     try:

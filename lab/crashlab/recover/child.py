@@ -320,13 +320,14 @@ def _exit(pipe: Pipe, error: SystemExit) -> int:
 
 def _error(pipe: Pipe, error: BaseException) -> int:
     text = "".join(traceback.format_exception(error))
-    told = {"type": type(error).__name__, "message": _message(error), "traceback": _subject_part(error)}
+    told = {"type": type(error).__name__, "message": message_of(error), "traceback": _subject_part(error)}
     pipe.line({"error": told})
     sys.stderr.write(text[-TEXT_LIMIT_BYTES:])
     return 1
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """Its text, of which its own class may say anything."""
     try:
         return str(error)[:TEXT_LIMIT_BYTES]
     except Exception as second:  # noqa: BLE001 - the subject's own __str__ may raise anything

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
-from crashlab.errors import LabError
+from crashlab.errors import Disturbed
 from crashlab.observation import Answer, Step
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ _STOP_LIMIT_S = 10.0
 class Crew:
     """The recovery workers of one trace."""
 
-    def __init__(self, channels: list[Channel], log: Callable[[], str]) -> None:
+    def __init__(self, channels: list[Channel], log: Callable[[], str], *, in_flight: int = IN_FLIGHT) -> None:
+        self._in_flight = in_flight
         self._channels = channels
         self._log = log
         self._waiting: dict[Channel, deque[str]] = {channel: deque() for channel in channels}
@@ -57,13 +58,13 @@ class Crew:
                         more = self._fill(source)
                     yield from answers
                     if channel.ended and self._waiting[channel]:
-                        raise LabError(self._death(channel))
+                        raise Disturbed(self._death(channel))
 
     def _fill(self, source: Iterator[Message]) -> bool:
         """Give requests to every worker that has room, the idlest first; False where there are no more."""
         while True:
             channel = min(self._channels, key=lambda each: len(self._waiting[each]))
-            if len(self._waiting[channel]) >= IN_FLIGHT:
+            if len(self._waiting[channel]) >= self._in_flight:
                 return True
             request = next(source, None)
             if request is None:

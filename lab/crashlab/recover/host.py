@@ -20,10 +20,10 @@ import time
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from crashlab import trace as t
-from crashlab.errors import LabError, UsageError
+from crashlab.errors import Disturbed, LabError, UsageError
 from crashlab.observation import Answer, RawRecording
 from crashlab.recover import sweep, travel
-from crashlab.recover.crew import Crew
+from crashlab.recover.crew import IN_FLIGHT, Crew
 from crashlab.recover.recorders import Recorders
 from crashlab.recover.start import start_keeper
 from crashlab.recover.wire import Channel, Message
@@ -92,6 +92,7 @@ class Host:
         self.mode = INTERPRETER if interpreter else _best_mode()
         self.pinned = ""
         self.jobs = max(1, jobs)
+        self.in_flight = IN_FLIGHT
         self.root = ""
         self.traced: Mapping[str, Any] | None = None
         self._env = dict(env or {})
@@ -298,7 +299,7 @@ class Host:
         if self._prepared is None:
             text = "recover was called before prepare: the workers have no trace yet"
             raise LabError(text)
-        return Crew([self._worker("recover", mode) for _ in range(jobs)], self._log)
+        return Crew([self._worker("recover", mode) for _ in range(jobs)], self._log, in_flight=self.in_flight)
 
     def _one_at_a_time(self) -> None:
         """End a stream of answers that nobody read to its end; its workers hold the place."""
@@ -333,7 +334,7 @@ class Host:
         while not messages:
             if channel.ended:
                 text = f"{channel.name} died. Its log ends: {self._log() or '(empty)'}"
-                raise LabError(text)
+                raise Disturbed(text)
             channel.wait(None)
             messages = channel.pull()
         return messages
@@ -371,7 +372,7 @@ class Host:
     def _checked(self, channel: Channel, answer: Message | None) -> Message:
         if answer is None:
             text = f"{channel.name} died. Its log ends: {self._log() or '(empty)'}"
-            raise LabError(text)
+            raise Disturbed(text)
         if "usage" in answer:
             raise UsageError(answer["usage"])
         if "failed" in answer:

@@ -31,13 +31,17 @@ _GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the main process passes on the command line, as JSON; ``guest`` is the form of another user, or None."""
+    """What the main process passes on the command line, as JSON; ``guest`` is the form of another user, or None.
+
+    ``parent`` has forked this process where the main process has not started it.
+    """
 
     control: int
     main: int
     temporary: str
     root: str
     guest: dict[str, Any] | None = None
+    parent: int = 0
 
 
 def main() -> None:
@@ -58,7 +62,7 @@ def main() -> None:
         if arguments.guest is not None:
             guest.enter(arguments.guest)
         folder = _make_folder(arguments)
-        Keeper(control, arguments.main, folder, started).serve()
+        Keeper(control, arguments, folder, started).serve()
     except FileExistsError as error:
         _say(control, {"usage": f"the recorded place {arguments.root!r} is in use: {error}. Move it away, or wait."})
     except ConnectionError:
@@ -100,7 +104,7 @@ def remove(folder: str) -> None:
 class Keeper:
     """Starts servers and workers for the main process, and watches it."""
 
-    def __init__(self, control: socket.socket, main_pid: int, folder: str, started: list[int]) -> None:
+    def __init__(self, control: socket.socket, arguments: Arguments, folder: str, started: list[int]) -> None:
         self._control = control
         self._folder = folder
         self._started = started
@@ -109,8 +113,11 @@ class Keeper:
         self._poll.register(control, select.POLLIN | _GONE)
         if hasattr(os, "pidfd_open"):
             # A process that the main process forked may hold the socket open beyond its end; this one cannot lie.
-            self._poll.register(os.pidfd_open(main_pid), select.POLLIN)
-        if os.getppid() != main_pid:
+            try:
+                self._poll.register(os.pidfd_open(arguments.main), select.POLLIN)
+            except ProcessLookupError:
+                raise ConnectionResetError from None
+        if os.getppid() != (arguments.parent or arguments.main):
             raise ConnectionResetError
 
     def serve(self) -> None:

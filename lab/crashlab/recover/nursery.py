@@ -17,12 +17,18 @@ import marshal
 import os
 import socket
 import struct
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from crashlab import trace as t
+from crashlab.crash.states import CrashState
 from crashlab.recover import sweep
+from crashlab.tree import Tree
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from crashlab.recover.watch import Output
 
 Launch = Callable[[bytes], tuple[int, bytes]]
@@ -35,6 +41,8 @@ LaunchFor = Callable[[int, "Output", socket.socket], Launch]
 _JOB = struct.Struct("=Q")
 _END = struct.Struct("=iII")
 _READ_BYTES = 1 << 16
+_TELLING = {"acked", "trace", "tree"}
+"""Of the requests in these frames."""
 
 
 class Nursery:
@@ -59,6 +67,7 @@ class Nursery:
             theirs.close()
             return
         sweep.die_with_parent(parent)
+        _forget_the_run()
         self.link.close()
         self._unwanted()
         os.close(self.answers)
@@ -104,6 +113,37 @@ class Nursery:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         self.forget()
+
+
+def _forget_the_run() -> None:
+    """Empty, in this process alone, what the worker knows of the recorded run: it stands in the frames above.
+
+    The subject's processes are forks of this one, and could look for the right answer there.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the frames that this process was forked with
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":  # its names are those of the module
+            frame = frame.f_back
+            continue
+        for value in list(frame.f_locals.values()):
+            if isinstance(value, (t.Trace, CrashState)):
+                _emptied(value)
+            elif isinstance(value, dict):
+                for name in _TELLING & value.keys():
+                    del value[name]
+            for held in list(getattr(value, "__dict__", {}).values()):
+                if isinstance(held, (t.Trace, CrashState)):
+                    _emptied(held)
+        frame = frame.f_back
+
+
+def _emptied(value: t.Trace | CrashState) -> None:
+    if isinstance(value, CrashState):
+        _emptied(value.trace)
+        object.__setattr__(value, "tree", Tree({}))
+        return
+    object.__setattr__(value, "ops", ())
+    object.__setattr__(value, "base", Tree({}))
 
 
 def _nurse(link: socket.socket, launch: Launch) -> NoReturn:

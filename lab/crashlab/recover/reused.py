@@ -1,8 +1,8 @@
 """One process that recovers many crash states, one after the other: the warm way, from inside.
 
 It saves the fork of each step, which costs many times what a small recovery does. What it cannot give
-is a process without a past, so it answers only for states on which every step returned and after
-which it looks as it did at its start: the same threads, descriptors, working directory, umask, environment
+is a process without a past, so it answers only for states on which every step returned or raised an Exception, and
+after which it looks as it did at its start: the same threads, descriptors, working directory, umask, environment
 and functions to call at the end, and no child. Anything else it tells, and ends; the state is then recovered
 in processes of its own. What stays in memory is not seen here: the worker compares a sample of states
 with processes of their own (:mod:`crashlab.recover.worker`).
@@ -22,7 +22,7 @@ from crashlab import trace as t
 from crashlab import workload
 from crashlab.lab import Lab
 from crashlab.recover import sweep, wire
-from crashlab.recover.child import JUDGED
+from crashlab.recover.child import JUDGED, message_of
 
 if TYPE_CHECKING:
     from crashlab.recover.child import Prepared
@@ -72,7 +72,8 @@ def serve(prepared: Prepared, descriptor: int) -> NoReturn:
     """Recover what comes over this socket until it is closed or something of this process has changed.
 
     A request has ``steps``, ``effects``, ``acked`` and ``expected`` as a job has. The answer is
-    ``{"steps": [{"value": …, "events": […]}, …], "unclean": why}``; ``steps`` is None where one did not return.
+    ``{"steps": [{"value": …, "events": […]}, …], "unclean": why}``, a step that raised with ``error``, its text, in
+    place of the value; ``steps`` is None where one ended in any other way.
     """
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -95,18 +96,22 @@ def serve(prepared: Prepared, descriptor: int) -> NoReturn:
 
 
 def _recovered(prepared: Prepared, request: Message) -> list[Message] | None:
-    """All steps on one state; None where one did not return."""
+    """The steps on one state, up to the first that raised; None where one ended in any other way."""
     done = [op for form in request["effects"] if isinstance(op := t.op_from_json(form), t.Effect)]
     steps: list[Message] = []
     for step in request["steps"]:
         events = _Events()
         lab = Lab(prepared.directory, events.take, Lab.history(done), list(request["acked"]), request["expected"])
         try:
-            value = workload.recover(prepared.subject, lab, step)
-        except BaseException:  # noqa: BLE001 - whatever it raises is met again in a process of its own, and told there
+            told: Message = {"value": workload.recover(prepared.subject, lab, step)}
+        except Exception as error:  # noqa: BLE001 - a refusal is an answer
+            told = {"error": f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")}
+        except BaseException:  # noqa: BLE001 - it is met again in a process of its own, and told there
             return None
-        steps.append({"value": value, "events": [t.op_to_json(op) for op in events.told]})
+        steps.append({**told, "events": [t.op_to_json(op) for op in events.told]})
         done.extend(op for op in events.told if isinstance(op, t.Effect))
+        if "error" in told:
+            break
     return steps
 
 

@@ -26,7 +26,7 @@ from crashlab import workload
 from crashlab.errors import UsageError
 from crashlab.recover import child, place, sweep, travel, wire, worker
 from crashlab.recover.wire import BOOTSTRAP
-from crashlab.subject import Commands
+from crashlab.subject import Commands, Log, Store
 
 if TYPE_CHECKING:
     import socket
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from crashlab.subject import AnySubject
 
 RECORD, RECOVER = "record", "recover"
+LIVE = ("crashlab.live.erring", "crashlab.live.errors", "crashlab.live.kill", "crashlab.live.race")
+"""What the processes need in which a fault happens: hundreds of these are forked, so none should load it itself."""
 
 
 def thread_count() -> int:
@@ -87,6 +89,8 @@ class Server:
             from crashlab.record.python import RECORDER  # noqa: PLC0415 - only this role loads the patches
 
             RECORDER.install()
+            for name in LIVE:
+                importlib.import_module(name)
         try:
             self._form = request["subject"]
             self._subject = travel.unpack(self._form)
@@ -135,7 +139,13 @@ class Server:
 
             return direct.launch_for(prepared, launch)
 
-        setting = worker.Setting(root=self._root, launch_for=launch_for, trace=self._trace, expected=self._expected)
+        setting = worker.Setting(
+            root=self._root,
+            launch_for=launch_for,
+            trace=self._trace,
+            expected=self._expected,
+            tells=not isinstance(subject, (Store, Log)),
+        )
         worker.work(connection, setting)
 
 

@@ -1,4 +1,4 @@
-"""Starting the keeper: the one process that the main process makes, and always a fresh interpreter."""
+"""Starting the keeper: a fresh interpreter, or a fork of a process that stands ready and is as clean as one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import sys
 import tempfile
 
 from crashlab.errors import UsageError
-from crashlab.recover import guest
+from crashlab.recover import guest, ready
+from crashlab.recover.compiled import keep_compiled
 from crashlab.recover.wire import BOOTSTRAP, Channel
 
-_FIXED = {
-    "PYTHONHASHSEED": "0",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
+_NAME = "the lab's keeper"
 
 
 def _temporary_folder() -> str:
@@ -29,7 +26,7 @@ def _temporary_folder() -> str:
     return tempfile.gettempdir()
 
 
-def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
+def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes] | ready.Forked, Channel]:
     """The keeper, and the connection to it. It makes its folder at the recorded ``root``, or a new one.
 
     Raises UsageError on a system without process groups and descriptors that can be handed over.
@@ -37,6 +34,7 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
     if sys.platform == "win32":
         text = f"crashlab runs recoveries on Linux and macOS, not on {sys.platform}; use WSL there"
         raise UsageError(text)
+    keep_compiled()
     ours, theirs = socket.socketpair()
     somebody = guest.current()
     arguments = {
@@ -48,7 +46,10 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
     }
     # HOME becomes the traced one; packages that the user installed for themselves stay where they are.
     base = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}
+    env = {**os.environ, **base, **ready.FIXED}
     with theirs:
+        if (forker := ready.current()) is not None:
+            return _forked(forker, arguments, ours, theirs, env), Channel(ours, _NAME)
         keeper = subprocess.Popen(
             [
                 *(sys.executable, *["-O"] * sys.flags.optimize),
@@ -57,8 +58,19 @@ def start_keeper(root: str | None) -> tuple[subprocess.Popen[bytes], Channel]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **base, **_FIXED},
+            env=env,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )
-    return keeper, Channel(ours, "the lab's keeper")
+    return keeper, Channel(ours, _NAME)
+
+
+def _forked(
+    forker: ready.Ready, arguments: dict[str, object], ours: socket.socket, theirs: socket.socket, env: dict[str, str]
+) -> ready.Forked:
+    """A keeper that is forked; ``ours`` is closed where there is none."""
+    try:
+        return forker.fork(arguments, theirs, env)
+    except BaseException:
+        ours.close()
+        raise

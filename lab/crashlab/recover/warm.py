@@ -57,13 +57,8 @@ class Warm:
             return None
         names = [step["step"] for step in job["steps"]]
         return [
-            {
-                "step": name,
-                **Ended(how="returned", value=each["value"], exit_code=0).form(),
-                **_NOTHING,
-                "events": each["events"],
-            }
-            for name, each in zip(names, told, strict=True)
+            {"step": name, **_ended(each).form(), **_NOTHING, "events": each["events"]}
+            for name, each in zip(names, told, strict=False)  # after one that raised there are no more
         ]
 
     def _told(self, job: Mapping[str, Any], timeout_s: float) -> list[Message] | None:
@@ -84,6 +79,13 @@ class Warm:
         """In a process that was just forked from the worker: close what belongs to the worker."""
         if self._life is not None:
             self._life.forget()
+
+
+def _ended(told: Mapping[str, Any]) -> Ended:
+    """How one step ended; of what it raised there is the text, and no traceback."""
+    if "error" in told:
+        return Ended(how="raised", error=told["error"], exit_code=1)
+    return Ended(how="returned", value=told["value"], exit_code=0)
 
 
 class _Life:

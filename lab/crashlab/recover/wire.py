@@ -15,7 +15,7 @@ import struct
 import time
 from typing import Any
 
-from crashlab.errors import LabError
+from crashlab.errors import Disturbed, LabError
 
 _LENGTH = struct.Struct(">Q")
 FRAME_LIMIT_BYTES = 1 << 32  # a length beyond this is no length but noise
@@ -148,12 +148,16 @@ class Channel:
             (size,) = _LENGTH.unpack_from(self._incoming, at)
             if size > FRAME_LIMIT_BYTES:
                 text = f"{self.name} sent noise instead of a message; please report it"
-                raise LabError(text)
+                raise Disturbed(text)
             start = at + _LENGTH.size
             if len(self._incoming) - start < size:
                 break
             at = start + size
-            messages.append(json.loads(self._incoming[start:at]))
+            try:
+                messages.append(json.loads(self._incoming[start:at]))
+            except ValueError as error:
+                text = f"{self.name} sent noise instead of a message; please report it"
+                raise Disturbed(text) from error
         del self._incoming[:at]
         return messages
 

@@ -63,6 +63,8 @@ class Setting:
     trace: t.Trace | None = None
     expected: Any = None
     import_limit_s: float = 0.0
+    tells: bool = True
+    """Whether a recovery is told what was acked: a store or a log has no use for it, and could give it for loaded."""
 
 
 def work(control: socket.socket, setting: Setting) -> NoReturn:
@@ -248,15 +250,30 @@ class Worker:
         place.refill(self._root, state.tree)
         effects = request["effects"] if "effects" in request else [t.op_to_json(op) for op in state.effects]
         acked = request["acked"] if "acked" in request else [op.value for op in state.acks]
+        if not self._setting.tells:
+            acked = []
         known = {"effects": effects, "acked": acked, "expected": expected}
         if request.get("warm") and self._warm is not None:
-            shared = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
+            shared = self._shared(request, state, known)
             if shared is not None and not request.get("compared"):
                 return {"state": request["state"], "steps": shared, "shared": True}
             if shared is not None:
                 return {"state": request["state"], "compared": shared, **self._compared(request, state, known)}
             place.refill(self._root, state.tree)
         return {"state": request["state"], "steps": self._alone(request, state, known)}
+
+    def _shared(self, request: Message, state: CrashState, known: Message) -> list[Message] | None:
+        """The steps in the process that many states share; None where the state must have processes of its own.
+
+        Of a step that raised it is looked at here what it did to the files, as for one alone; where it has moved some
+        out of the way, the step that would follow needs a new process.
+        """
+        assert self._warm is not None
+        steps = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
+        for step in steps or ():
+            if step["how"] != "returned":
+                step["destroyed"], step["aside"] = self._changed(state)
+        return None if any(step["aside"] for step in steps or ()) else steps
 
     def _alone(self, request: Message, state: CrashState, known: Message) -> list[Message]:
         """The steps, each in a process of its own, up to the first that does not return."""

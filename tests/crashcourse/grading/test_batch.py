@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from crashcourse import catalog, cli
 from crashcourse.grading import batch, housing
 from crashcourse.grading.roster import Submission
 from crashcourse.grading.shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXERCISE = catalog.find("unbreakable-save")
 SOLUTION = (EXERCISE.folder / "solution" / EXERCISE.file).read_bytes()
@@ -93,13 +97,13 @@ def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_the_same_file_is_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results say so, and name nobody."""
     started = []
-    real = batch._Warden.__post_init__
+    real = batch._Warden.ask
 
-    def counted(self: batch._Warden) -> None:
-        started.append(self.group)
-        real(self)
+    def counted(self: batch._Warden, group: Sequence[Submission]) -> None:
+        started.append(group)
+        real(self, group)
 
-    monkeypatch.setattr(batch._Warden, "__post_init__", counted)
+    monkeypatch.setattr(batch._Warden, "ask", counted)
     graded = batch.grade(
         plan_in(tmp_path), [submission(name, b"def (") for name in ("zacharias", "bob")], lambda _: None
     )
@@ -170,6 +174,17 @@ def wait_for_the_end_of_wardens() -> None:
                 select.select([os.pidfd_open(int(pid))], [], [], 60)
         except OSError:
             continue
+
+
+def test_a_guest_can_read_what_a_judge_hands_over(tmp_path: Path) -> None:
+    """The plan of the exercise 3.1 lies outside of the guest's own places."""
+    exercise, (isolation, _) = catalog.find("ways-back"), housing.find()
+    if isolation == "same-user":
+        pytest.skip("only root makes guests")
+    data = (exercise.folder / "solution" / exercise.file).read_bytes()
+    plan = plan_in(tmp_path, isolation=isolation, hidden=housing.hidden(), cases=("branch.2",))
+    (graded,) = batch.grade(plan, [Submission(student="a", exercise=exercise, data=data)], lambda _: None)
+    assert graded.whole["status"] == "pass", graded.whole
 
 
 def test_an_interruption_leaves_what_was_kept(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ def leave_a_last_word(_lab: Any) -> None:
     atexit.register(print, "the end")
 
 
-def raise_aloud(_lab: Any) -> None:
-    raise RuntimeError
+def leave_by_exit(_lab: Any) -> None:
+    sys.exit("no")
 
 
 def end_itself(_lab: Any) -> None:
@@ -112,7 +112,7 @@ LEAVING = [
     leave_a_umask,
     leave_a_variable,
     leave_a_last_word,
-    raise_aloud,
+    leave_by_exit,
     end_itself,
     close_everything,
 ]
@@ -129,11 +129,43 @@ def test_a_state_that_leaves_something_gets_processes_of_its_own(leave: Callable
     answers = recovered(resume)
     assert not any(answer.shared for answer in answers)
     pids = [end for answer in answers for end in ends(answer)]
-    if leave in (raise_aloud, end_itself, close_everything):
+    if leave in (leave_by_exit, end_itself, close_everything):
         assert set(pids) <= {"raised", "signal", "exit"}
     else:
         assert len(set(pids)) == 6
     assert all(bool(answer.steps[0].left) == leave.__name__.endswith("child") for answer in answers)
+
+
+def test_a_state_on_which_it_raises_shares_the_process_too() -> None:
+    """Up to the step that raises; the words are those of a process of its own, and what became of the files is told."""
+
+    def resume(lab: Any) -> int:
+        if (lab.dir / "again").exists():
+            (lab.dir / "file").write_text("gone")
+            text = f"{os.getpid()}"
+            raise RuntimeError(text)
+        (lab.dir / "again").write_text("")
+        return os.getpid()
+
+    answers = recovered(resume)
+    assert all(answer.shared for answer in answers)
+    (pid,) = {answer.steps[0].value["end"] for answer in answers if answer.steps[0].value}
+    for answer in answers:
+        assert [step.how for step in answer.steps] == ["returned", "raised"]
+        assert answer.steps[1].error == f"RuntimeError: {pid}"
+        assert (answer.steps[1].destroyed, answer.steps[1].exit_code) == (("dir/file",), 1)
+
+
+def test_a_refusal_that_moves_files_aside_needs_processes_of_its_own() -> None:
+    """What the next recovery makes of that is asked in a new one."""
+
+    def resume(lab: Any) -> None:
+        (lab.dir / "file").rename(lab.dir / "aside")
+        raise RuntimeError
+
+    answers = recovered(resume)
+    assert not any(answer.shared for answer in answers)
+    assert all(answer.steps[0].aside == ("dir/file",) for answer in answers)
 
 
 def test_a_state_that_never_ends_is_a_hang_and_the_next_one_is_not() -> None:
