@@ -27,6 +27,7 @@ from crashcourse import catalog
 from crashcourse.grading import batch, housing
 from crashcourse.grading.roster import Submission
 from crashcourse.grading.shelf import Shelf
+from crashcourse.notebook import plain
 from crashlab.errors import LabError
 from crashlab.recover import sweep
 
@@ -142,8 +143,8 @@ def _timeless(whole: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gist(finding: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Without how to replay it, which names the folder of the run."""
-    return None if finding is None else {**finding, "replay": ""}
+    """Without how to replay it, which names the folder of the run, and what a submission itself makes up anew."""
+    return None if finding is None else plain({**finding, "replay": ""})
 
 
 def main(count: int = USUAL) -> None:
