@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from crashlab.asking import request
 from crashlab.crash.kill import kill_states
 from crashlab.crash.states import prefixes_of
 from crashlab.damage_demands import lines_of
@@ -17,7 +18,6 @@ from crashlab.honesty import Honesty
 from crashlab.judge import Judge
 from crashlab.observation import readable
 from crashlab.report.model import Control, UnmeasuredReason
-from crashlab.rounds import request
 from crashlab.subject import DEFAULT_POLICY
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.asking import live_request
 from crashlab.crash.losses import Losses
 from crashlab.crash.states import Prefixes
 from crashlab.demands import mend_check, tells_unknown
@@ -38,7 +39,7 @@ from crashlab.observation import readable
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
-from crashlab.rounds import Spot, live_request
+from crashlab.rounds import Spot
 from crashlab.values import canonical
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.asking import met
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
 from crashlab.crash.nested import is_power
@@ -36,7 +37,7 @@ from crashlab.recover.place import base_tree
 from crashlab.recoveries import Recoveries
 from crashlab.reference import CHILD_STARTED, HARMLESS, fitness, nothing_there, recorded
 from crashlab.report import model
-from crashlab.rounds import COMPARED_EVERY, COMPARED_FIRST, USAGE, met
+from crashlab.rounds import COMPARED_EVERY, COMPARED_FIRST, USAGE
 from crashlab.values import canonical, shown
 from crashlab.workload import GO_ON, RUN
 

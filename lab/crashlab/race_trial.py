@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.asking import live_request
 from crashlab.crash.states import Prefixes
 from crashlab.demands import tells_unknown
 from crashlab.error_judge import LiveHonesty, Shapes
@@ -30,7 +31,6 @@ from crashlab.race_judge import SPOILED, RaceJudge, owner_steps
 from crashlab.race_points import OwnerEnd, Race, RacePoint, RaceState, parse, race_of, state_of_race
 from crashlab.reference import RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
-from crashlab.rounds import live_request
 from crashlab.values import canonical
 
 if TYPE_CHECKING:

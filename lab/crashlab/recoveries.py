@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crashlab import trace as t
+from crashlab.asking import met
 from crashlab.crash.ids import state_of
 from crashlab.crash.losses import losses_of
 from crashlab.crash.nested import Recovery, is_power
@@ -16,7 +17,6 @@ from crashlab.crash.profiles import parse_profiles
 from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import UnmeasuredReason
-from crashlab.rounds import met
 from crashlab.tree import Tree
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crashlab import directory
+from crashlab.asking import request
 from crashlab.crash.ids import state_of
 from crashlab.crash.kill import kill_states
 from crashlab.crash.losses import Losses
@@ -33,7 +34,6 @@ from crashlab.paths import InDoubt, on_path
 from crashlab.recover.host import Host
 from crashlab.recoveries import Recoveries
 from crashlab.report import model
-from crashlab.rounds import request
 from crashlab.settings import resolve
 from crashlab.stored import stored_reference
 from crashlab.subject import Policy

@@ -5,9 +5,10 @@ value. A ``Subject`` resumes twice. Each step belongs into a process of its own,
 itself. So one process takes the steps of many states, as long as they return or raise and leave no trace in it
 (:mod:`crashlab.recover.warm`); a state whose verdict speaks against the subject is recovered again in processes
 of its own before it counts, and so are the first states and every so many of the others, to be compared. A refusal
-that is allowed is a pass, and stands as one, if the process that refused still recovers sound files afterwards.
-Where one differs, something stays in memory: all states are judged by processes of their own then, and the
-report says so.
+that is allowed is a pass, and stands as one if the process that refused still recovers sound files afterwards, and if
+the state is refused again by a second process, which has met nothing but refusals, in the opposite order: what
+another state has left in memory may have refused it. Where one differs, something stays in memory: all states are
+judged by processes of their own then, and the report says so.
 
 A state that came out consistent under an earlier fault with the same demands is not recovered again:
 equal trees with equal effects and acks cannot be told apart.
@@ -20,7 +21,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crashlab import trace as t
+from crashlab.asking import request
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
@@ -52,44 +53,6 @@ PASSES = ("consistent", "refused")
 """Verdicts that do not speak against the subject."""
 COMPARED_FIRST, COMPARED_EVERY = 8, 32
 """The first so many states, and of the others one in so many, by digest, are recovered both ways and compared."""
-
-
-def request(state: CrashState, reference: Reference, *, timeout_s: float, together: bool = False) -> dict[str, Any]:
-    """What a worker is asked for one state: all steps, each in its own process unless ``together``.
-
-    Of a command only the small process that starts it is shared; itself it is always a new one.
-    """
-    asked = {**addressed(state, reference), "steps": _steps(reference), "timeout_s": timeout_s}
-    if together and reference.kind == Commands.kind:
-        return {**asked, "steps": [{**asked["steps"][0], "again": True}]}
-    return {**asked, "warm": True} if together else asked
-
-
-def live_request(name: str, state: CrashState, reference: Reference, *, timeout_s: float) -> dict[str, Any]:
-    """The same for a state that a live run has left, and that no recipe leads to: it travels as its tree."""
-    return {"state": name, "done": 0, **met(state), "steps": _steps(reference), "timeout_s": timeout_s}
-
-
-def _steps(reference: Reference) -> list[dict[str, Any]]:
-    """A program resumes twice; a store or a log takes one more value the second time, and is asked for it then."""
-    steps = ["first", "second"] if reference.program else ["first", "second", "third"]
-    return [{"step": step, "nothing": reference.nothing.get("error")} for step in steps]
-
-
-def addressed(state: CrashState, reference: Reference) -> dict[str, Any]:
-    """What a worker needs to find a state: its recipe, or the tree where it has none."""
-    if state.within is not None:
-        return {"state": state.id, "done": 0, **met(state)}
-    if state.fault == "power" and state.recipe is None:
-        return {"state": state.id, "tree": state.tree.to_json(), "done": state.done}
-    return {"state": state.id, "profile": state.profile or None, "rebuilt": reference.rebuilt}
-
-
-def met(state: CrashState) -> dict[str, Any]:
-    """What a recovery meets: the tree, the effects done before and the values acked."""
-    effects, acked = [t.op_to_json(op) for op in state.effects], [op.value for op in state.acks]
-    return {"tree": state.tree.to_json(), "effects": effects, "acked": acked}
-
 
 MOMENTS_IN_DEPTH, FAILING_IN_PASSING, MOMENTS_AT_ALL = 8, 2, 32
 """After the failing states of so many full moments, so many are enough at each further one; then none."""
@@ -149,6 +112,7 @@ class Round:
         self._cut_short = ""
         self._violations = self._warm = self._standing = self._hangs = 0
         self._doubtful: list[CrashState] = []
+        self._refused: list[CrashState] = []
         self._asked_again: set[str] = set()
         self._shared: dict[str, bool] = {}
         self.judged: dict[str, tuple[str, str]] = {}
@@ -182,9 +146,12 @@ class Round:
             if judgement.verdict not in PASSES and (raw.shared or _resumed_twice(raw)):
                 self._doubtful.append(judgement.state)
             else:
+                if judgement.verdict == "refused" and raw.shared:
+                    self._refused.append(judgement.state)
                 yield self._settled(judgement, answer), answer
             progress(done, total)
         self._sound_afterwards()
+        self._refused_again()
         rest, self._doubtful = self._doubtful, []
         for raw in self._host.recover(self._request(state, together=False) for state in rest):
             judgement, answer = self._judged(raw)
@@ -247,13 +214,21 @@ class Round:
 
     def _sound_afterwards(self) -> None:
         """Whether the process that many states share has learned to refuse: it must recover sound files as before."""
-        refused = any(verdict == "refused" and self._shared.get(each) for each, (verdict, _) in self.judged.items())
-        if not refused or self._host.mode != WARM:
+        if not self._refused or self._host.mode != WARM:
             return
         whole = prefixes_of(self._trace).killed(len(self._trace.ops))
         asked = request(whole, self._reference, timeout_s=self._timeout_s, together=True) | {"compared": True}
         for raw in self._host.recover(iter([asked])):
             if raw.compared and not (raw.left_same and same(raw.steps, raw.compared)):
+                self._distrust(raw.state)
+
+    def _refused_again(self) -> None:
+        """Whether it refused by itself what it refused: a second shared process must, which has met nothing else."""
+        states = self._refused[::-1] if self._host.mode == WARM else []
+        self._refused = []
+        asked = (self._request(each, together=True) | {"life": self._fault.name} for each in states)
+        for raw in self._host.recover(asked):
+            if self._judged(raw)[0].verdict != "refused":
                 self._distrust(raw.state)
 
     def _request(self, state: CrashState, *, together: bool) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crashlab import Budget, Commands, Policy, Subject, explore, rounds
+from crashlab.asking import addressed, request
 from crashlab.crash.ids import state_of
 from crashlab.demands import Reference, mend_check
 from crashlab.recover.host import ALWAYS_ISOLATED, Host
-from crashlab.rounds import addressed, request
 from tests.crashlab import subjects
 from tests.crashlab.here import needs_strace
 from tests.crashlab.traces import ack, create, trace_of
@@ -132,6 +132,28 @@ def test_refusals_of_a_process_that_refuses_ever_after_do_not_count(
     believed(monkeypatch)
     report = explore(memories.GOES_ON_REFUSING, faults="damage", out=tmp_path, budget=NO_KILLS, jobs=1)
     assert (report.findings[0].kind, report.settings.recovery) == ("silent-reset", "isolated")
+
+
+EMPTIED = "damage:empty,damage:missing,damage:truncate"
+
+
+def test_what_is_refused_for_what_another_state_has_left_in_memory_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would pass as refused on what it takes for nothing in a new process; it recovers sound files all the time."""
+    believed(monkeypatch)
+    report = explore(memories.KNOWS_THAT_THERE_WAS, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert (report.faults[0].violation, report.settings.recovery) == (2, "isolated")
+
+
+def test_where_refusals_are_not_asked_for_again_they_hide_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sabotage of the above."""
+    believed(monkeypatch)
+    monkeypatch.setattr(rounds.Round, "_refused_again", lambda _: None)
+    report = explore(memories.KNOWS_THAT_THERE_WAS, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert (report.faults[0].violation, report.settings.recovery) == (1, "warm")
 
 
 def test_where_sound_files_are_not_asked_for_again_refusals_hide_faults(

@@ -128,6 +128,24 @@ def load_or_go_on_refusing(directory: Path) -> Any:
 
 GOES_ON_REFUSING = Store(save_checked, load_or_go_on_refusing)
 
+
+def load_or_remember(directory: Path) -> Any:
+    """Wrong: takes an empty file for nothing, but not in a process that has read something before."""
+    path = directory / "checked"
+    if not path.exists() or not path.stat().st_size:
+        if "read" in _memory:
+            raise ValueError(path.name)
+        return None
+    form = json.loads(path.read_bytes())
+    whole = isinstance(form, dict) and form.keys() == {"text", "sum"} and isinstance(form["text"], str)
+    if not whole or form["sum"] != zlib.crc32(form["text"].encode()):
+        raise ValueError(path.name)
+    _memory["read"] = path.name
+    return json.loads(form["text"])
+
+
+KNOWS_THAT_THERE_WAS = Store(save_checked, load_or_remember)
+
 LIVE_FROM_MEMORY = [
     pytest.param(CONSUMES, id="consumes"),
     pytest.param(DONE_IN_MEMORY, id="done-in-memory"),

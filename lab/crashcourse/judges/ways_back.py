@@ -19,6 +19,7 @@ from crashcourse.forced import BRANCHES, FILES, OF_A_CALL, Forced, signature
 from crashcourse.judging import failed
 from crashcourse.result import Shown
 from crashlab import Policy, Subject
+from crashlab.asking import request
 from crashlab.crash.damage import Damage, apply
 from crashlab.crash.kill import kill_states
 from crashlab.errors import UsageError
@@ -26,7 +27,6 @@ from crashlab.honesty import Honesty
 from crashlab.judge import Judge
 from crashlab.kinds import KINDS
 from crashlab.observation import readable
-from crashlab.rounds import request
 from crashlab.tree import File
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.protocol import CHECKPOINT_NAME
