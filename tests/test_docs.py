@@ -221,7 +221,7 @@ def test_the_demo_prints_the_table(tmp_path: Path) -> None:
 def test_the_benchmarks_run() -> None:
     """``python -m benchmarks`` comes to its end and prints its figures; how good they are is not tested."""
     command = [sys.executable, "-m", "benchmarks"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900).stdout
     assert [line.split("  ")[0] for line in said.splitlines() if line][:4] == [
         "crash states",
         "one fresh interpreter each",

@@ -15,7 +15,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import commands, first_violation, grading, imports, isolated, power, reference_save
+from benchmarks import commands, event_log, first_violation, grading, imports, isolated, power, reference_save
 from crashlab import Store, explore
 from crashlab import trace as t
 from crashlab.crash.kill import kill_states
@@ -96,7 +96,7 @@ def main() -> None:
         rate = number / seconds
         yardstick = yardstick or rate
         print(f"{name:28} {number:8,} {rate:12,.0f} {rate / yardstick:16,.1f}")
-    for part in (imports, isolated, commands, power, first_violation, reference_save, grading):
+    for part in (imports, isolated, commands, power, first_violation, reference_save, event_log, grading):
         print()
         part.main()
 

@@ -1,8 +1,8 @@
 """The scripted model: what it says next is a pure function of the transcript, a persona and a seed.
 
 So a process that resumes gets its next turn, and no queue of answers can hide a lost one. Both
-personas follow the same triage, and both try again what they are told has failed. They differ only after
-an outcome that nobody knows:
+personas follow the same triage, and both try again what they are told has failed, and what may be repeated where
+nobody knows whether it was done. They differ only after such an outcome of an act that may not:
 
 * ``careful`` looks the reply up before it sends again, and never pages a second time;
 * ``hasty`` names the act again at once. A kind model hides a broken harness; this one does not.
@@ -101,6 +101,11 @@ class _Reading:
         if happened:
             self.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
 
+    def has(self, name: str, ticket: str = "") -> bool:
+        """Whether something that may be repeated is done: not where it failed, or nobody knows."""
+        last = self.last(name, ticket)
+        return last is not None and not (last[1].failed or last[1].unknown)
+
     def last(self, name: str, ticket: str = "") -> tuple[int, _Answered] | None:
         for at in range(len(self.answered) - 1, -1, -1):
             call = self.answered[at]
@@ -112,7 +117,7 @@ class _Reading:
 def next_turn(messages: Sequence[Message], *, persona: Persona, seed: int = 0) -> Turn:
     """What the model says after ``messages``, a valid transcript."""
     reading = _read(messages)
-    if not reading.tickets and reading.last("list_tickets") is None:
+    if not reading.tickets and not reading.has("list_tickets"):
         return Turn("I look at what is open.", (Named("list_tickets", {}),))
     steps = (
         ("I read every ticket.", _unread(reading)),
@@ -161,14 +166,14 @@ def _take(reading: _Reading, call: _Answered) -> None:
 
 
 def _unread(reading: _Reading) -> list[Named]:
-    return [Named("read_ticket", {"ticket": each}) for each in reading.tickets if not reading.last("read_ticket", each)]
+    return [Named("read_ticket", {"ticket": each}) for each in reading.tickets if not reading.has("read_ticket", each)]
 
 
 def _unlabelled(reading: _Reading) -> list[Named]:
     return [
         Named("set_label", {"ticket": ticket, "label": each.label})
         for ticket, each in reading.tickets.items()
-        if not reading.last("set_label", ticket)
+        if not reading.has("set_label", ticket)
     ]
 
 
@@ -176,7 +181,7 @@ def _cases(reading: _Reading) -> list[Named]:
     return [
         Named("open_case", {"ticket": ticket, "title": each.subject})
         for ticket, each in reading.tickets.items()
-        if each.label == "outage" and not reading.last("open_case", ticket)
+        if each.label == "outage" and not reading.has("open_case", ticket)
     ]
 
 
@@ -215,7 +220,7 @@ def _next_call(reading: _Reading, act: Named, persona: Persona) -> Named | None:
 
 def _report(reading: _Reading) -> list[Named]:
     """One line per ticket. It tells labels only: whether a page rang, a person must say."""
-    if reading.last("write_report"):
+    if reading.has("write_report"):
         return []
     lines = [f"{ticket} {each.label}: {each.subject}" for ticket, each in reading.tickets.items()]
     return [Named("write_report", {"text": "\n".join(["Triage of today", *lines])})]

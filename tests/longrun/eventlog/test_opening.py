@@ -1,0 +1,224 @@
+"""Tests of longrun.eventlog.opening: repair by appended facts, and an inspection that changes nothing."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from longrun.eventlog.errors import LogBusy
+from longrun.eventlog.events import Note
+from longrun.eventlog.grammar import Grammar
+from longrun.eventlog.opening import Opening, inspect, open_log
+from longrun.eventlog.repair import Found
+from tests.longrun.eventlog.sessions import (
+    NAME,
+    answer,
+    begin,
+    call,
+    files,
+    mark,
+    noted,
+    opened,
+    result,
+    segment,
+    whole_turn,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longrun.eventlog.grammar import Pending
+    from longrun.eventlog.log import EventLog
+
+
+def test_a_new_session_is_there_whole_and_promised(tmp_path: Path) -> None:
+    """Its first two records, and the mark."""
+    opened(tmp_path).close()
+    found = inspect(tmp_path, NAME)
+    assert [record.type for record in found.records] == ["session/start", "writer/start"]
+    assert found.promised == 1
+    (tmp_path / "t").mkdir()
+    with pytest.raises(FileNotFoundError, match="there is no session"):
+        inspect(tmp_path, "t")
+
+
+def test_opening_again_adds_a_writer_and_nothing_else(tmp_path: Path) -> None:
+    """Each time with a higher fence; what was there stays byte for byte."""
+    noted(tmp_path, 1)
+    for _ in range(3):
+        before = segment(tmp_path).read_bytes()
+        with opened(tmp_path) as log:
+            added = log.records[-1]
+        after = segment(tmp_path).read_bytes()
+        assert after.startswith(before)
+        assert after[len(before) :].count(b"\n") == 1
+        assert (added.type, added.data["reason"]) == ("writer/start", "resume")
+    assert added.fence == 4
+
+
+def test_while_one_has_it_open_no_other_opens_it(tmp_path: Path) -> None:
+    """A living session is never repaired; an inspection may look."""
+    with opened(tmp_path) as log:
+        begin(log)
+        before = files(tmp_path)
+        with pytest.raises(LogBusy, match="another process has this session open"):
+            opened(tmp_path)
+        assert inspect(tmp_path, NAME).grammar.open
+        assert files(tmp_path) == before
+
+
+def interrupted(root: Path) -> EventLog:
+    """A turn with five calls, in as many states, whose process is gone."""
+    log = opened(root)
+    begin(log)
+    answer(log, "done", "asked", "read", "keyed", "late", "none")
+    call(log, "done")
+    result(log, "done")
+    call(log, "asked")
+    call(log, "read", policy="read")
+    call(log, "keyed", policy="keyed", key="k")
+    call(log, "late", promise=False)
+    log.abandon()
+    return log
+
+
+OUTCOMES = {"asked": "unknown", "read": "unknown", "late": "not-started", "none": "not-started"}
+
+
+@pytest.mark.parametrize(
+    ("world", "outcome", "synthetic"),
+    [
+        (Found(done=True, content="paid", external_id="42"), "done", False),
+        (Found(done=False), "not-started", True),
+        (None, "unknown", True),
+    ],
+)
+def test_each_call_gets_its_one_outcome(tmp_path: Path, world: Found | None, outcome: str, synthetic: bool) -> None:
+    """By what the log and the world can prove; the world is asked of keyed calls alone."""
+    interrupted(tmp_path)
+    asked: list[str] = []
+
+    def ask(pending: Pending) -> Found | None:
+        asked.append(pending.call_id)
+        return world
+
+    before = segment(tmp_path).read_bytes()
+    with opened(tmp_path, ask=ask) as log:
+        added = log.records[-7:]
+    assert segment(tmp_path).read_bytes().startswith(before)
+    assert [record.type for record in added] == ["writer/start", *["tool/result"] * 5, "turn/end"]
+    found = {record.data["call_id"]: record.data for record in added[1:-1]}
+    assert {name: data["outcome"] for name, data in found.items()} == {**OUTCOMES, "keyed": outcome}
+    assert list(found) == ["asked", "read", "keyed", "late", "none"]
+    assert (found["keyed"]["synthetic"], found["keyed"].get("external_id")) == (synthetic, world and world.external_id)
+    assert added[-1].data == {"turn": 1, "synthetic": True, "reason": "interrupted"}
+    assert asked == ["keyed"]
+
+
+def test_a_crash_in_the_middle_of_a_repair_changes_nothing(tmp_path: Path) -> None:
+    """Cut behind each of its records the next opening adds what is missing: one result per call, in the same order."""
+    interrupted(tmp_path)
+    before, promise = segment(tmp_path).read_bytes(), mark(tmp_path).read_bytes()
+    opened(tmp_path).close()
+    repaired = segment(tmp_path).read_bytes()
+    added = repaired[len(before) :].splitlines(keepends=True)
+    for count in range(len(added) + 1):
+        for half in (b"", *(line[:50] for line in added[count : count + 1])):
+            segment(tmp_path).write_bytes(before + b"".join(added[:count]) + half)
+            mark(tmp_path).write_bytes(promise)
+            with opened(tmp_path) as log:
+                results = [record for record in log.records if record.type == "tool/result"]
+                ends = [record for record in log.records if record.type == "turn/end"]
+            outcomes = {record.data["call_id"]: record.data["outcome"] for record in results}
+            assert len(results) == len(outcomes) == 6
+            assert outcomes == {**OUTCOMES, "done": "done", "keyed": "unknown"}
+            assert len(ends) == 1
+
+
+def test_without_a_mark_nothing_is_known_not_to_have_begun(tmp_path: Path) -> None:
+    """A call beyond the last known promise may have run; and behind cut bytes a call without a record, too."""
+    interrupted(tmp_path)
+    mark(tmp_path).write_bytes(b"\0" * 64)
+    outcomes = {event.call_id: event.outcome for event in inspect(tmp_path, NAME).repairs[:-1]}  # type: ignore[attr-defined]  # all but the last are results
+    assert (outcomes["late"], outcomes["none"]) == ("unknown", "not-started")
+    with segment(tmp_path).open("ab") as file:
+        file.write(b'{"v":1,"seq"')
+    outcomes = {event.call_id: event.outcome for event in inspect(tmp_path, NAME).repairs[:-1]}  # type: ignore[attr-defined]  # as above
+    assert outcomes["none"] == "unknown"
+
+
+def test_an_inspection_changes_no_byte(tmp_path: Path) -> None:
+    """It tells what an opening would do, of a directory that nobody may write to as well."""
+    interrupted(tmp_path)
+    with segment(tmp_path).open("ab") as file:
+        file.write(b"torn")
+    before = files(tmp_path)
+    folder = segment(tmp_path).parent
+    folder.chmod(0o500)
+    try:
+        found = inspect(tmp_path, NAME)
+    finally:
+        folder.chmod(0o700)
+    assert files(tmp_path) == before
+    assert [event.TYPE for event in found.repairs] == [*["tool/result"] * 5, "turn/end"]
+    with opened(tmp_path) as log:
+        told = [record.data for record in log.records[-6:]]
+    assert told == [event.data() for event in found.repairs]
+
+
+def test_what_a_kill_left_unpromised_is_written_anew(tmp_path: Path) -> None:
+    """And what was promised is not: its file stays."""
+    noted(tmp_path, 1)
+    inode = segment(tmp_path).stat().st_ino
+    opened(tmp_path).close()
+    assert segment(tmp_path).stat().st_ino == inode
+    log = opened(tmp_path)
+    log.add(Note(note={"n": 2}))
+    log.abandon()
+    opened(tmp_path).close()
+    assert segment(tmp_path).stat().st_ino != inode
+
+
+def test_temporary_files_of_the_dead_are_removed(tmp_path: Path) -> None:
+    """Nobody reads them; the one who holds the lease clears them away."""
+    noted(tmp_path, 1)
+    left = segment(tmp_path).parent / "seg-000001.jsonl.ab12.tmp"
+    left.write_bytes(b"half")
+    opened(tmp_path).close()
+    assert not left.exists()
+
+
+def test_a_refused_opening_gives_the_lease_back(tmp_path: Path) -> None:
+    """And holds no file open: the next attempt meets the same refusal, not a lock."""
+    noted(tmp_path, 1)
+    segment(tmp_path).write_bytes(b"")
+    open_files = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for _ in range(3):
+        with pytest.raises(Exception, match="promised"):
+            opened(tmp_path)
+    if open_files:
+        assert len(os.listdir("/proc/self/fd")) == open_files
+
+
+def test_any_id_is_one_folder(tmp_path: Path) -> None:
+    """No id leads out of the root, and no two ids into one folder."""
+    ids = ["a/b", "a%2Fb", "..", ".", "A", "a", "é", "a b"]
+    for each in ids:
+        open_log(tmp_path, each, Opening()).close()
+    assert len(list(tmp_path.iterdir())) == len(ids)
+    assert all(inspect(tmp_path, each).records[0].data["session_id"] == each for each in ids)
+
+
+def test_the_grammar_of_a_reader_is_that_of_the_writer(tmp_path: Path) -> None:
+    """State for state, whether the records were written or read."""
+    with opened(tmp_path) as log:
+        whole_turn(log, "a")
+        begin(log)
+        answer(log, "b")
+        call(log, "b")
+        written = vars(log.grammar) | {}
+        read = vars(inspect(tmp_path, NAME).grammar)
+        assert {**written, "fence": 0} == {**read, "fence": 0}
+        assert set(written) == set(vars(Grammar()))
