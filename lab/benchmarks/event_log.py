@@ -89,9 +89,8 @@ def growth(root: Path, longest: int) -> None:
         part = opening_s(root)
         per = 1.0 if before is None else (full / length) / (before[1] / before[0])
         before = (length, full)
-        print(
-            f"{length:12,}{took * 1e6:12.0f}{took / empty_s:12.2f}{full:12.3f}{per:12.2f}{part:12.3f}{part / full:12.2f}"
-        )
+        row = (f"{length:,}", f"{took * 1e6:.0f}", f"{took / empty_s:.2f}", f"{full:.3f}", f"{per:.2f}")
+        print("".join(f"{cell:>12}" for cell in (*row, f"{part:.3f}", f"{part / full:.2f}")))
         log = open_log(root, SESSION, Opening())
     log.close()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_one_row_per_length(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to the longest that was asked for; the log has that many records by then, and more behind the snapshot."""
+    """Up to the longest that was asked for; by then the log has that many records, and more behind the snapshot."""
     monkeypatch.setattr(event_log, "LENGTHS", (40, 80, 5_000))
     monkeypatch.setattr(event_log, "BARRIERS", 3)
     monkeypatch.setattr(event_log, "LATER", 7)
