@@ -1,0 +1,521 @@
+"""Lesson 7: two processes and one log, three readers of one damage, one outcome per call, and a tree in the log."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crashcourse.exhibit import Exhibit, expect, together
+from crashcourse.log_stage import LEVEL_NAME, LEVELS, LogStage, conduct_of, world_in
+from crashcourse.pictures import Cell, Picture, Point, Rung, bars, ladder, matrix, point_tree
+from crashlab import Budget, explore
+from longrun.eventlog.agent import LogAgent
+from longrun.eventlog.errors import InvalidEvent, LogDamaged
+from longrun.eventlog.events import Note, ToolResult
+from longrun.eventlog.opening import Opening, inspect, open_log
+from longrun.eventlog.project import effects, messages, ui
+from longrun.eventlog.segments import MARK_NAME, segment_path, session_directory
+from longrun.eventlog.sweep import sweep
+from longrun.eventlog.tree import branch, fork
+from longrun.fake_api import FakeApi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from crashcourse.exhibit import Data
+    from longrun.eventlog.log import EventLog
+    from longrun.eventlog.record import Record
+
+CORRECT = "longrun.eventlog.conduct"
+READERS = ("naive_skip_bad_line", "naive_cut_after_turn_end", "correct")
+DAMAGES = ("torn tail", "bit in the answer", "bit in the call", "line gone")
+DESIGNS = ("naive_late_barrier", "naive_all_not_started", "naive_rerun_unknown", "naive_drop_turn", "correct")
+AROUND_THE_PAGE = ("page_oncall-", "page_oncall+", "turn1.step5.tool2.result")
+LADDER = ("turn1.step5.tool1.result", *AROUND_THE_PAGE, "send_reply-", "send_reply+")
+LAB = {
+    "naive_glue_tail": ("longrun.eventlog.subjects:single", "kill"),
+    "naive_memory_first": ("longrun.eventlog.subjects:single", "error:ENOSPC"),
+    "naive_no_fsync": ("longrun.eventlog.subjects:agent_hasty", "power"),
+}
+LITTLE = Budget(real_kills=1, subset=1, violations=1, sample=0)
+SWEPT = ("cut", "removed", "doubled", "exchanged", "newer")
+BACK_TO_STEP = 3
+
+
+def module_of(name: str) -> str:
+    """Where a design lies."""
+    return CORRECT if name == "correct" else f"longrun.eventlog.{name}"
+
+
+def measure(folder: Path) -> Data:
+    """All that the lesson shows."""
+    return {
+        "handover": _handover(folder / "handover"),
+        "readers": _readers(folder),
+        "glued": {name: _glued(folder / f"glued {name}", name) for name in ("naive_glue_tail", "correct")},
+        "outcomes": together(lambda place: _outcome(folder / f"outcome {place}", place), LADDER),
+        "designs": _designs(folder),
+        "once": _once(folder / "once"),
+        "swept": _swept(folder),
+        "lab": {name: _lab(name, folder / "runs") for name in LAB},
+        "tree": _tree(folder / "tree"),
+        "levels": _levels(folder),
+    }
+
+
+# --- two processes ---------------------------------------------------------------------------------
+
+
+def _handover(folder: Path) -> dict[str, Any]:
+    """A dies when the result of its first call is durable; B shares nothing with it but the folder."""
+    stage = LogStage(folder)
+    death = stage.run(kill_at="ask2", writer="A")
+    of_a, before = stage.path.read_bytes(), messages(stage.found().records)
+    end = stage.run(writer="B")
+    records = stage.found().records
+    count = len(of_a.splitlines())
+    expect(stage.path.read_bytes().startswith(of_a), True, "that B rewrites nothing")
+    after = messages(records)
+    expect(after[: len(before) - 1], before[:-1], "what B says to the model, of what A knew")
+    ends = [[record.data["turn"], record.data["reason"]] for record in records if record.type == "turn/end"]
+    expect(ends, [[1, "interrupted"], [2, "completed"]], "the ends of the turns")
+    return {
+        "exit": death.exit,
+        "bytes": len(stage.path.read_bytes()[: len(of_a)]) == len(of_a),
+        "a": [_shown(record) for record in records[:count]],
+        "b": [_shown(record) for record in records[count : count + 5]],
+        "rest": len(records) - count - 5,
+        "messages": len(before),
+        "status": end.said["status"],
+        "ends": ends,
+    }
+
+
+def _shown(record: Record) -> list[Any]:
+    data = record.data
+    words = {
+        "writer/start": data.get("reason"),
+        "turn/end": f"{data.get('reason')}, synthetic" if data.get("synthetic") else data.get("reason"),
+        "tool/call": data.get("name"),
+        "tool/result": data.get("outcome"),
+    }
+    return [record.seq, record.type, str(words.get(record.type) or "")]
+
+
+# --- readers -----------------------------------------------------------------------------------------
+
+
+def _readers(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """One session, killed right after its page; damaged in four ways, and opened by three readers."""
+    dead = LogStage(folder / "dead")
+    dead.run(kill_at="page_oncall+")
+    tasks = [(reader, damage) for reader in READERS for damage in DAMAGES]
+
+    def read(task: tuple[str, str]) -> dict[str, Any]:
+        reader, damage = task
+        stage = dead.copy(folder / f"read {reader} {damage}", module_of(reader))
+        stage.path.write_bytes(_damaged(dead, damage))
+        said = stage.run().said
+        world = stage.world()
+        end = said.get("error", said.get("status"))
+        return {"end": end, "pages": len(world["pages"]), "replies": len(world["replies"])}
+
+    found: dict[str, dict[str, dict[str, Any]]] = {reader: {} for reader in READERS}
+    for (reader, damage), end in zip(tasks, together(read, tasks), strict=True):
+        found[reader][damage] = end
+    return found
+
+
+def _damaged(dead: LogStage, damage: str) -> bytes:
+    """The bytes of the log with one damage. All its lines are promised; half a line more is not."""
+    records = dead.found().records
+    lines = dead.path.read_bytes().splitlines(keepends=True)
+    last = {record.type: record.seq for record in records}
+    match damage:
+        case "torn tail":
+            return b"".join(lines) + lines[-1][: len(lines[-1]) // 2]
+        case "bit in the answer":
+            lines[last["assistant/message"]] = _flipped(lines[last["assistant/message"]])
+        case "bit in the call":
+            lines[last["tool/call"]] = _flipped(lines[last["tool/call"]])
+        case _:
+            del lines[last["tool/result"]]
+    return b"".join(lines)
+
+
+def _flipped(line: bytes) -> bytes:
+    at = len(line) // 2
+    return line[:at] + bytes([line[at] ^ 1]) + line[at + 1 :]
+
+
+def _glued(folder: Path, name: str) -> dict[str, Any]:
+    """Half a record is left behind; the next process appends a record, and promises it."""
+    folder.mkdir()
+    how = Opening(design=conduct_of(module_of(name)).design, writer="w", clock=lambda: 0)
+    with open_log(folder, "s", how) as log:
+        log.append(Note(note={"n": 0}))
+    path = segment_path(session_directory(folder, "s"), 0)
+    with path.open("ab") as file:
+        file.write(path.read_bytes().splitlines()[-1][:40])
+    with open_log(folder, "s", how) as log:
+        log.append(Note(note={"n": 1}))
+        log.barrier()
+    try:
+        with open_log(folder, "s", how) as log:
+            end = f"notes: {sum(record.type == 'note' for record in log.records)}"
+    except LogDamaged as damage:
+        end = f"LogDamaged ({damage.kind})"
+    expect(end, "notes: 2" if name == "correct" else "LogDamaged (bad-line)", f"{name} behind half a record")
+    kept = sorted(each.name for each in path.parent.glob("torn-*"))
+    return {"end": end, "kept": kept, "lines": len(path.read_bytes().splitlines())}
+
+
+def _swept(folder: Path) -> dict[str, dict[str, int]]:
+    """Every cut, and each line removed, doubled, exchanged or of a newer program, in a short log; who believes what."""
+    with open_log(folder / "short", "s", Opening(writer="w", clock=lambda: 0)) as log:
+        for n in range(2):
+            log.append(Note(note={"n": n}))
+            log.barrier()
+    directory = session_directory(folder / "short", "s")
+    data, mark = segment_path(directory, 0).read_bytes(), (directory / MARK_NAME).read_bytes()
+    found = {}
+    for name in ("correct", "naive_no_seq_check", "naive_cut_after_turn_end", "naive_newer_is_broken"):
+        reader = conduct_of(module_of(name)).design.reader
+        counts = sweep(folder / f"swept {name}", data, mark, reader, SWEPT)
+        found[name] = dict(sorted(counts.items()))
+    expect(sorted(found["correct"]), ["refused", "same"], "what the correct reader makes of damages")
+    return found
+
+
+# --- one outcome -------------------------------------------------------------------------------------
+
+
+def _outcome(folder: Path, place: str) -> dict[str, Any]:
+    """What lies there after a kill, and what the repair says of the call that is looked at."""
+    stage = LogStage(folder)
+    stage.run(kill_at=place)
+    tool, what = ("send_reply", "replies") if place.startswith("send_reply") else ("page_oncall", "pages")
+    done = len(stage.world()[what])
+    records = stage.found().records
+    call = next(
+        block["id"]
+        for record in records
+        if record.type == "assistant/message"
+        for block in record.data["content"]
+        if block["type"] == "tool_use" and block["name"] == tool
+    )
+    has = [record.type for record in records if record.data.get("call_id") == call]
+    stage.run()
+    result = next(
+        record
+        for record in stage.found().records
+        if record.type == "tool/result" and record.data["call_id"] == call
+    )
+    by = "repair" if result.seq >= len(records) else "the process itself"
+    return {"place": place, "tool": tool, "has": has, "done": done, "outcome": result.data["outcome"], "by": by}
+
+
+def _designs(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Pages where a run is killed around its page, per design, with the hasty model."""
+    tasks = [(name, place) for name in DESIGNS for place in AROUND_THE_PAGE]
+
+    def pages(task: tuple[str, str]) -> dict[str, Any]:
+        name, place = task
+        stage = LogStage(folder / f"design {name} {place}", module_of(name))
+        stage.run(kill_at=place)
+        said = stage.run().said
+        return {
+            "end": said.get("error", said.get("status")),
+            "pages": len(stage.world()["pages"]),
+            "unknown": said.get("unknown", []),
+        }
+
+    found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in DESIGNS}
+    for (name, place), end in zip(tasks, together(pages, tasks), strict=True):
+        found[name][place] = end
+    wrong = {name for name in DESIGNS if any(end["pages"] > 1 for end in found[name].values())}
+    expect(wrong, set(DESIGNS) - {"correct"}, "designs that page twice")
+    return found
+
+
+def _once(folder: Path) -> dict[str, Any]:
+    """A call has its outcome: a second one is refused, and so is a second repair without need."""
+    stage = LogStage(folder)
+    stage.run(kill_at="page_oncall+")
+    opened = []
+    for _ in range(3):
+        before = len(stage.found().records)
+        with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
+            opened.append([record.type for record in log.records[before:]])
+            call = next(record for record in log.records if record.type == "tool/result").data
+    with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
+        again = ToolResult(**{**call, "outcome": "failed"})
+        try:
+            log.append(again)
+            refused = ""
+        except InvalidEvent as error:
+            refused = str(error)
+    expect(bool(refused), True, "that a second outcome is refused")
+    return {"opened": opened, "refused": refused.replace(call["call_id"], "toolu_*")}
+
+
+# --- the lab -----------------------------------------------------------------------------------------
+
+
+def _lab(name: str, runs: Path) -> dict[str, str]:
+    """What crashlab says of a naive log, and of the correct one under the same faults."""
+    twin, faults = LAB[name]
+    report = explore(f"longrun.eventlog.{name}:subject", faults=faults, budget=LITTLE, out=runs)
+    expect(report.verdict, "violation", f"{name} under {faults}")
+    correct = explore(twin, faults=faults, budget=LITTLE, out=runs)
+    expect(correct.verdict, "consistent", f"the correct log under {faults}")
+    return {"faults": faults, "kind": report.findings[0].kind, "correct": correct.verdict}
+
+
+# --- the tree ----------------------------------------------------------------------------------------
+
+
+def _tree(folder: Path) -> dict[str, Any]:
+    """A whole session goes back, takes another way, and is forked: what is in the log, and what is in the world."""
+    stage = LogStage(folder)
+    stage.run()
+    world, first = world_in(folder), len(stage.found().records)
+    with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
+        target = _last_result(log.records, BACK_TO_STEP)
+        moved = branch(log, target)
+        status = LogAgent(log, FakeApi("hasty"), world).turn("Go on from here.")
+        found = {"points": _points(log, moved), "leaf": log.grammar.leaf}
+        rows = ui(log.records)
+        shown, every, acts = len(messages(log.records)), len(rows), len(effects(log.records))
+        abandoned = sum("abandoned" in row.marks for row in rows)
+        with fork(log.records, target, stage.root, "fork", Opening(writer="B", clock=lambda: 0)) as other:
+            LogAgent(other, FakeApi("hasty"), world).turn("Go on from here.")
+    with open_log(stage.root, "s", Opening(writer="C", clock=lambda: 0)) as log:
+        expect(log.grammar.leaf, found["leaf"], "the leaf after a restart")
+    replies = [ticket for ticket, _ in world_in(folder).view()["replies"]].count("T-101")
+    expect(replies, 1, "replies with a branch and a fork")
+    return {
+        **found,
+        "first": first,
+        "target": target,
+        "moved": moved,
+        "status": status,
+        "messages": shown,
+        "rows": every,
+        "abandoned": abandoned,
+        "acts": acts,
+        "replies": replies,
+        "pages": len(world_in(folder).view()["pages"]),
+        "fork": len(inspect(stage.root, "fork").records),
+    }
+
+
+def _last_result(records: Sequence[Record], step: int) -> int:
+    return max(each.seq for each in records if each.type == "tool/result" and each.data["step"] == step)
+
+
+def _points(log: EventLog, moved: int) -> list[list[Any]]:
+    """What was said, a point per message: results of one answer are one."""
+    points: list[list[Any]] = []
+    at: dict[int, int] = {}
+    for record in log.records:
+        if record.type not in ("user/message", "assistant/message", "tool/result"):
+            continue
+        line = "first way" if record.seq < moved else "second way"
+        parent = -1 if record.parent is None else record.parent
+        if record.type == "tool/result" and points and points[-1][3] == "results" and at.get(parent) == points[-1][0]:
+            at[record.seq] = points[-1][0]
+            points[-1][4] = record.seq
+            continue
+        text = {"user/message": "user", "assistant/message": "answer", "tool/result": "results"}[record.type]
+        at[record.seq] = len(points) + 1
+        points.append([len(points) + 1, at.get(parent, 0), line, text, record.seq])
+    return points
+
+
+# --- three levels ------------------------------------------------------------------------------------
+
+
+def _levels(folder: Path) -> dict[str, Any]:
+    """One workload in three ways: what an act's outcome is after the same kills, and what a branch costs."""
+    names = [*LEVELS, "log"]
+    tasks = [(name, place) for name in names for place in ("send_reply+", "page_oncall-", "page_oncall+", "ask6")]
+
+    def end(task: tuple[str, str]) -> dict[str, Any]:
+        name, place = task
+        stage = LogStage(folder / f"level {name} {place}", CORRECT if name == "log" else name)
+        stage.run(kill_at=place)
+        said, world = stage.run().said, stage.world()
+        replies = [ticket for ticket, _ in world["replies"]].count("T-101")
+        return {"unknown": bool(said["unknown"]), "pages": len(world["pages"]), "replies": replies}
+
+    found: dict[str, Any] = {name: {"ends": {}} for name in names}
+    for (name, place), ended in zip(tasks, together(end, tasks), strict=True):
+        found[name]["ends"][place] = ended
+        expect((ended["replies"], ended["pages"] <= 1), (1, True), f"acts of {name} killed at {place}")
+    for name in names:
+        found[name]["branch"] = _branched(folder / f"level {name} ask6", name)
+    return found
+
+
+def _branched(folder: Path, name: str) -> int:
+    """How many bytes it takes to go on from the tenth thing that was said."""
+    stage = LogStage(folder)
+    if name in LEVELS:
+        store = LEVELS[name](stage.root / LEVEL_NAME)
+        size = store.branch(10, stage.root / "copy.jsonl")
+        store.close()
+        return size
+    with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
+        before = stage.path.stat().st_size
+        branch(log, _last_result(log.records, BACK_TO_STEP))
+        return stage.path.stat().st_size - before
+
+
+# --- telling -----------------------------------------------------------------------------------------
+
+
+def tell(data: Data) -> Iterator[str]:
+    """What is printed."""
+    yield from _tell_handover(data["handover"])
+    yield str(_matrix_of_readers(data))
+    yield "Half a record is left; the next one is appended, promised, and read:"
+    for name, found in data["glued"].items():
+        kept = f"  kept apart: {', '.join(found['kept'])}" if found["kept"] else ""
+        yield f"  {name:16} {found['end']}{kept}"
+    yield ""
+    yield str(_bars(data))
+    yield str(_ladder(data))
+    yield str(_matrix_of_designs(data))
+    yield from _tell_once(data["once"])
+    yield "\nWhat crashlab says:"
+    for name, found in data["lab"].items():
+        yield f"  {name:19} {found['faults']:13} violation  {found['kind']:17} correct: {found['correct']}"
+    yield ""
+    yield from _tell_tree(data)
+    yield from _tell_levels(data["levels"])
+
+
+def _tell_handover(found: dict[str, Any]) -> Iterator[str]:
+    yield f"A, exit {found['exit']}, has left:"
+    yield from _rows(found["a"])
+    yield "B opens the session, and goes on:"
+    yield from _rows(found["b"])
+    yield f"  and {found['rest']} more; turn 2 is {found['ends'][1][1]}"
+    yield ""
+
+
+def _rows(rows: list[list[Any]]) -> Iterator[str]:
+    for seq, kind, words in rows:
+        yield f"  {seq:3} {kind:18} {words}".rstrip()
+
+
+def _tell_once(found: dict[str, Any]) -> Iterator[str]:
+    yield "Opened three times after one kill, this was added:"
+    for n, added in enumerate(found["opened"], 1):
+        yield f"  {n}: {', '.join(added)}"
+    yield "A second outcome for a call that has one:"
+    yield from textwrap.wrap(found["refused"], 84, initial_indent="  ", subsequent_indent="  ")
+
+
+def _tell_tree(data: Data) -> Iterator[str]:
+    found = data["tree"]
+    yield str(_tree_picture(data))
+    yield f"  messages for the model:  {found['messages']:3}"
+    yield f"  rows for a person:       {found['rows']:3}, of which {found['abandoned']} on the way that was left"
+    yield f"  acts, on both ways:      {found['acts']:3}"
+    yield f"  in the world, after a fork too: replies to T-101: {found['replies']}, pages: {found['pages']}"
+    yield ""
+
+
+def _tell_levels(found: dict[str, Any]) -> Iterator[str]:
+    yield "One workload, killed at four places:"
+    yield f"  {'':10}{'asks a person at':36} a branch costs"
+    for name, level in found.items():
+        places = [place for place, end in level["ends"].items() if end["unknown"]]
+        yield f"  {name:9} {', '.join(places):40} {level['branch']:5} bytes"
+
+
+# --- drawing -----------------------------------------------------------------------------------------
+
+
+def pictures(data: Data) -> dict[str, Picture]:
+    """Readers, damages believed, outcomes, designs, and the tree."""
+    return {
+        "readers": _matrix_of_readers(data),
+        "swept": _bars(data),
+        "outcomes": _ladder(data),
+        "designs": _matrix_of_designs(data),
+        "tree": _tree_picture(data),
+    }
+
+
+def _matrix_of_readers(data: Data) -> Picture:
+    rows = {name: {damage: _read_cell(end) for damage, end in row.items()} for name, row in data["readers"].items()}
+    return matrix("One page was sent; the log is damaged, and read", list(DAMAGES), rows)
+
+
+def _read_cell(end: dict[str, Any]) -> Cell:
+    if end["end"] == "LogDamaged":
+        return Cell("refused")
+    if end["pages"] != 1:
+        return Cell("violation", f"{end['pages']} pages")
+    return Cell("consistent") if end["end"] == "completed" else Cell("violation", end["end"])
+
+
+def _matrix_of_designs(data: Data) -> Picture:
+    rows = {
+        name: {_place(place): _page_cell(end) for place, end in row.items()} for name, row in data["designs"].items()
+    }
+    return matrix("Killed around one page: how often does it ring?", [_place(each) for each in AROUND_THE_PAGE], rows)
+
+
+def _place(place: str) -> str:
+    return {"page_oncall-": "before it", "page_oncall+": "after it"}.get(place, "result kept")
+
+
+def _page_cell(end: dict[str, Any]) -> Cell:
+    if end["end"] != "completed":
+        return Cell("violation", end["end"])
+    return Cell("violation", f"{end['pages']} pages") if end["pages"] > 1 else Cell("consistent")
+
+
+def _ladder(data: Data) -> Picture:
+    rungs = [
+        Rung(
+            each["place"],
+            ", ".join(each["has"]) or "nothing of this call",
+            f"{each['tool']}: {each['done']}",
+            f"{each['outcome']}, by {each['by']}",
+        )
+        for each in data["outcomes"]
+    ]
+    return ladder("Killed at six places: one outcome each", rungs, heads=("the log has", "the world", "the outcome"))
+
+
+def _bars(data: Data) -> Picture:
+    counts = {
+        name: sum(count for kind, count in found.items() if kind not in ("same", "refused"))
+        for name, found in data["swept"].items()
+    }
+    total = sum(data["swept"]["correct"].values())
+    return bars(
+        "Damages taken for the truth",
+        counts,
+        unit=f"of {total} single damages of a log of four lines, taken for a sound log with other content",
+        bad=[name for name in counts if name != "correct"],
+    )
+
+
+def _tree_picture(data: Data) -> Picture:
+    found = data["tree"]
+    points = [Point(n, parent, line, text, str(seq)) for n, parent, line, text, seq in found["points"]]
+    return point_tree("One log, two ways", points, heads=[points[-1].seq])
+
+
+exhibit = Exhibit(Path(__file__).parent, measure, tell, pictures)
+
+if __name__ == "__main__":
+    sys.exit(exhibit.main())
