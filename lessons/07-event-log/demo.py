@@ -17,9 +17,11 @@ from longrun.eventlog.events import Note, ToolResult
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.project import effects, messages, ui
 from longrun.eventlog.segments import MARK_NAME, segment_path, session_directory
+from longrun.eventlog.subjects import other_requests
 from longrun.eventlog.sweep import sweep
 from longrun.eventlog.tree import branch, fork
 from longrun.fake_api import FakeApi
+from longrun.loop import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,19 +78,19 @@ def _handover(folder: Path) -> dict[str, Any]:
     end = stage.run(writer="B")
     records = stage.found().records
     count = len(of_a.splitlines())
-    expect(stage.path.read_bytes().startswith(of_a), True, "that B rewrites nothing")
+    expect(stage.path.read_bytes()[: len(of_a)], of_a, "the bytes of A, when B has worked")
     after = messages(records)
     expect(after[: len(before) - 1], before[:-1], "what B says to the model, of what A knew")
+    expect(other_requests(records), [], "requests that cannot be made again")
     ends = [[record.data["turn"], record.data["reason"]] for record in records if record.type == "turn/end"]
     expect(ends, [[1, "interrupted"], [2, "completed"]], "the ends of the turns")
     return {
         "exit": death.exit,
-        "bytes": len(stage.path.read_bytes()[: len(of_a)]) == len(of_a),
         "a": [_shown(record) for record in records[:count]],
         "b": [_shown(record) for record in records[count : count + 5]],
         "rest": len(records) - count - 5,
-        "messages": len(before),
         "status": end.said["status"],
+        "requests": sum(record.type == "model/call" for record in records),
         "ends": ends,
     }
 
@@ -120,11 +122,15 @@ def _readers(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
         said = stage.run().said
         world = stage.world()
         end = said.get("error", said.get("status"))
-        return {"end": end, "pages": len(world["pages"]), "replies": len(world["replies"])}
+        return {"end": end, "pages": len(world["pages"])}
 
     found: dict[str, dict[str, dict[str, Any]]] = {reader: {} for reader in READERS}
     for (reader, damage), end in zip(tasks, together(read, tasks), strict=True):
         found[reader][damage] = end
+    words = {name: [_read_cell(damage, end).word for damage, end in row.items()] for name, row in found.items()}
+    expect(words["correct"], ["ok", "refused", "refused", "refused"], "the correct reader")
+    expect(words["naive_skip_bad_line"], ["ok", "V answer 400", "V 2 pages", "V believed"], "the lenient reader")
+    expect(words["naive_cut_after_turn_end"], ["V 2 pages"] * len(DAMAGES), "the reader without promises")
     return found
 
 
@@ -213,8 +219,8 @@ def _outcome(folder: Path, place: str) -> dict[str, Any]:
         for record in stage.found().records
         if record.type == "tool/result" and record.data["call_id"] == call
     )
-    by = "repair" if result.seq >= len(records) else "the process itself"
-    return {"place": place, "tool": tool, "has": has, "done": done, "outcome": result.data["outcome"], "by": by}
+    by = "B" if result.seq >= len(records) else "A"
+    return {"place": place, "what": what, "has": has, "done": done, "outcome": result.data["outcome"], "by": by}
 
 
 def _designs(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
@@ -241,24 +247,32 @@ def _designs(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _once(folder: Path) -> dict[str, Any]:
-    """A call has its outcome: a second one is refused, and so is a second repair without need."""
-    stage = LogStage(folder)
+    """A session is repaired once, however often it is opened; and a call has one outcome, whoever wants to add one."""
+    stage = LogStage(folder / "repaired")
     stage.run(kill_at="page_oncall+")
     opened = []
     for _ in range(3):
         before = len(stage.found().records)
         with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
             opened.append([record.type for record in log.records[before:]])
-            call = next(record for record in log.records if record.type == "tool/result").data
-    with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
-        again = ToolResult(**{**call, "outcome": "failed"})
-        try:
-            log.append(again)
-            refused = ""
-        except InvalidEvent as error:
-            refused = str(error)
-    expect(bool(refused), True, "that a second outcome is refused")
-    return {"opened": opened, "refused": refused.replace(call["call_id"], "toolu_*")}
+    expect([len(added) for added in opened[1:]], [1, 1], "what the second and the third opening add")
+    other = LogStage(folder / "refused")
+    other.root.mkdir(parents=True)
+    refused: list[str] = []
+    with open_log(other.root, "s", Opening(writer="w", clock=lambda: 0)) as log:
+
+        def told(place: str, _promised: object) -> None:
+            """The page has its result, and the turn goes on: one more result for the same call."""
+            if place == AROUND_THE_PAGE[-1]:
+                result = log.records[-1].data
+                try:
+                    log.append(ToolResult(**{**result, "outcome": "failed"}))
+                except InvalidEvent as error:
+                    refused.append(str(error).replace(result["call_id"], "toolu_*"))
+
+        LogAgent(log, FakeApi("hasty"), world_in(other.folder), told=told).triage(TASK)
+    expect(len(refused), 1, "second outcomes that are refused")
+    return {"opened": opened, "refused": refused[0]}
 
 
 # --- the lab -----------------------------------------------------------------------------------------
@@ -404,6 +418,7 @@ def _tell_handover(found: dict[str, Any]) -> Iterator[str]:
     yield "B opens the session, and goes on:"
     yield from _rows(found["b"])
     yield f"  and {found['rest']} more; turn 2 is {found['ends'][1][1]}"
+    yield f"Requests that can be made again, byte for byte, from the log: {found['requests']} of {found['requests']}"
     yield ""
 
 
@@ -453,16 +468,21 @@ def pictures(data: Data) -> dict[str, Picture]:
 
 
 def _matrix_of_readers(data: Data) -> Picture:
-    rows = {name: {damage: _read_cell(end) for damage, end in row.items()} for name, row in data["readers"].items()}
+    rows = {
+        name: {damage: _read_cell(damage, end) for damage, end in row.items()} for name, row in data["readers"].items()
+    }
     return matrix("One page was sent; the log is damaged, and read", list(DAMAGES), rows)
 
 
-def _read_cell(end: dict[str, Any]) -> Cell:
+def _read_cell(damage: str, end: dict[str, Any]) -> Cell:
+    """Half a line that was promised to nobody is to be passed over, and anything else to be refused."""
     if end["end"] == "LogDamaged":
         return Cell("refused")
     if end["pages"] != 1:
         return Cell("violation", f"{end['pages']} pages")
-    return Cell("consistent") if end["end"] == "completed" else Cell("violation", end["end"])
+    if end["end"] != "completed":
+        return Cell("violation", "answer 400")
+    return Cell("consistent") if damage == "torn tail" else Cell("violation", "believed")
 
 
 def _matrix_of_designs(data: Data) -> Picture:
@@ -487,12 +507,12 @@ def _ladder(data: Data) -> Picture:
         Rung(
             each["place"],
             ", ".join(each["has"]) or "nothing of this call",
-            f"{each['tool']}: {each['done']}",
-            f"{each['outcome']}, by {each['by']}",
+            f"{each['what']}: {each['done']}",
+            f"{each['outcome']} ({each['by']})",
         )
         for each in data["outcomes"]
     ]
-    return ladder("Killed at six places: one outcome each", rungs, heads=("the log has", "the world", "the outcome"))
+    return ladder("Killed at six places: one outcome each", rungs, heads=("the log has", "the world", "the outcome (who says it)"))
 
 
 def _bars(data: Data) -> Picture:
@@ -502,9 +522,9 @@ def _bars(data: Data) -> Picture:
     }
     total = sum(data["swept"]["correct"].values())
     return bars(
-        "Damages taken for the truth",
+        "Changed logs that are believed",
         counts,
-        unit=f"of {total} single damages of a log of four lines, taken for a sound log with other content",
+        unit=f"of {total} changes to a log of four lines: read as a sound log that says something else",
         bad=[name for name in counts if name != "correct"],
     )
 
