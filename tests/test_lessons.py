@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(path for path in (ROOT / "lessons").iterdir() if path.is_dir())
-DEMOS = [path for folder in FOLDERS for path in (folder / "demo.py", folder / "families.py") if path.exists()]
+DEMOS = [path for folder in FOLDERS for path in sorted(folder.glob("*.py"))]
 HEADINGS = [
     "Goals",
     "Invariants",

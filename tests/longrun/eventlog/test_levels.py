@@ -22,7 +22,10 @@ ONCE = {"replies": [["T-101", 0], ["T-102", 1000]], "pages": ["T-101"], "cases":
 
 def worked(level: type[MessageList], folder: Path, *, world: str = "world") -> tuple[MessageList, World, list[str]]:
     """A triage to its end, from what lies in the folder."""
-    store, there = level(folder / "session"), World(FileOutside(folder / world), make_inbox(body_bytes=SHORT_BODY_BYTES))
+    store, there = (
+        level(folder / "session"),
+        World(FileOutside(folder / world), make_inbox(body_bytes=SHORT_BODY_BYTES)),
+    )
     return store, there, triage(store, FakeApi("hasty"), there, TASK)
 
 
