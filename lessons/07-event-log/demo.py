@@ -352,7 +352,7 @@ def _read_cell(damage: str, end: dict[str, Any]) -> Cell:
     if end["pages"] != 1:
         return Cell("violation", f"{end['pages']} pages")
     if end["end"] != "completed":
-        return Cell("violation", "answer 400")
+        return Cell("violation", "answer 400" if end["end"] == "ApiError" else end["end"])
     return Cell("consistent") if damage == "torn tail" else Cell("violation", "believed")
 
 
