@@ -384,7 +384,7 @@ def _ladder(data: Data) -> Picture:
         for each in data["outcomes"]
     ]
     return ladder(
-        "Killed at six places: one outcome each", rungs, heads=("the log has", "the world", "the outcome (who says it)")
+        "Killed at six places: one outcome each", rungs, heads=("the log has", "the world", "the outcome (by)")
     )
 
 
