@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The grammar."""
     parser = _Parser(
         prog="crashcourse",
-        description="Six lessons on long tasks that survive a crash: list, start, check, hint; and to grade them.",
+        description="Lessons on long tasks that survive a crash: list, start, check, hint; and to grade them.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -61,7 +61,7 @@ class Ended:
         return self.exit == KILLED
 
 
-def _ended(command: list[str]) -> tuple[str, str, int]:
+def ended(command: list[str]) -> tuple[str, str, int]:
     """What a command said on stdout and stderr, and its exit status. One that hangs is ended with all its children."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -116,7 +116,7 @@ class Stage:
         for name, value in how.items():
             given += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
         command_line = [sys.executable, "-m", "crashcourse.victim", *given]
-        output, errors, status = _ended(command_line)
+        output, errors, status = ended(command_line)
         may_die, must_die = "kill_at" in how or "poison" in how, "kill_at" in how
         wrong = status not in (0, FAILED, KILLED) or (status == FAILED and not output)
         if wrong or (status == KILLED and not may_die) or (status != KILLED and must_die):

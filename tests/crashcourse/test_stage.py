@@ -140,7 +140,7 @@ def test_a_run_that_hangs_is_ended_with_all_that_it_started(monkeypatch: pytest.
     monkeypatch.setattr(stages, "TIMEOUT_S", 1.0)
     forks = "import os, signal; os.fork() or os.kill(os.getpid(), signal.SIGSTOP); signal.pause()"
     with pytest.raises(subprocess.TimeoutExpired):
-        stages._ended([sys.executable, "-c", forks])
+        stages.ended([sys.executable, "-c", forks])
 
 
 def test_the_lock_is_no_file_of_interest(tmp_path: Path) -> None:
