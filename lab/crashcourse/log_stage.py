@@ -28,10 +28,10 @@ from crashcourse.victim import FAILED, KILLED, WORLD_NAME
 from longrun.errors import LongrunError
 from longrun.eventlog.agent import LogAgent, asking
 from longrun.eventlog.conduct import CONDUCT
-from longrun.eventlog.levels import EntryTree, MessageList, triage
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.project import effects
 from longrun.eventlog.segments import MARK_NAME, segment_path, session_directory
+from longrun.eventlog.simpler import EntryTree, MessageList, triage
 from longrun.fake_api import FakeApi
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.loop import TASK

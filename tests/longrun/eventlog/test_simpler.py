@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from longrun.eventlog.levels import UNKNOWN_TEXT, EntryTree, MessageList, joined, triage
+from longrun.eventlog.simpler import UNKNOWN_TEXT, EntryTree, MessageList, joined, triage
 from longrun.fake_api import FakeApi
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.loop import TASK
