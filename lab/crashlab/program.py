@@ -97,6 +97,7 @@ class EventsFile:
         self._lab = lab
         self.path = events_path(root)
         self._known = b"".join(history(lab.records()))
+        _remove(self.path)  # of a step that was killed, whose process had the same number
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         if self._known:
             os.write(self._file, self._known)
@@ -134,8 +135,20 @@ class EventsFile:
     def close(self) -> None:
         """Nothing more is told; the file is gone."""
         os.close(self._file)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
+        _remove(self.path)
+
+
+def _remove(path: str) -> None:
+    """What lies there, also where a program has put a directory in its place: the next step needs the name."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError:
+        if not os.path.isdir(path):
+            raise
+        directory.clear(path)
+        os.rmdir(path)
 
 
 def history(records: Iterable[EffectRecord]) -> Iterator[bytes]:

@@ -184,15 +184,19 @@ class SharedLab(Lab):
             return super().records(name)
 
 
-def _numbers(told: Any) -> NUMBER:
-    """One line of the worker's; waits for it."""
-    said = b""
-    while not said.endswith(b"\n"):
+def _numbers(told: Any, *, until_go: bool = False) -> NUMBER:
+    """Those of the worker's lines that have come; waits for a whole one, or with ``until_go`` for the word to go on.
+
+    A line that came before that word was for one that was frozen before it came to its gate.
+    """
+    said, lines = b"", list[Any]()
+    while not lines or said or (until_go and not any(line["go"] for line in lines)):
         part = told.read(_READ_BYTES)
         if not part:  # the worker has died, and this process is about to
             break
-        said += part
-    return {(device, inode): number for device, inode, number in json.loads(said or b"[]")}
+        *whole, said = (said + part).split(b"\n")
+        lines += map(json.loads, whole)
+    return {(device, inode): number for line in lines for device, inode, number in line["numbers"]}
 
 
 class Owner:
@@ -226,7 +230,7 @@ class Owner:
         """Say so, and wait for the word to go on; what the other has made meanwhile is then known by its numbers."""
         self._tell({"stopped": True, "numbers": self._recorder.numbers()})
         with REAL.FileIO(self._go, "rb") as waiting:
-            self._recorder.learn(_numbers(waiting))
+            self._recorder.learn(_numbers(waiting, until_go=True))
 
     def _news(self) -> NUMBER:
         """What was told to one that went on without having stood at its gate: it was frozen as it waited."""

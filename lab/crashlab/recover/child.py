@@ -234,6 +234,7 @@ def _owner(prepared: Prepared, job: Job) -> tuple[RaceGate, Callable[[t.Op], Non
     from crashlab.live import race  # noqa: PLC0415 - only these runs need it
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
+    sweep.die_with_parent(os.getppid())  # it may be frozen just then, and would stay so for ever
     subject, pipe = prepared.subject, prepared.pipe
     assert job.race is not None
     assert not isinstance(subject, Commands), "its ops are seen from outside only"

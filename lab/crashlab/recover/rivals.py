@@ -116,25 +116,25 @@ class Seat:
 
     def release(self, numbers: Sequence[Sequence[int]]) -> None:
         """Let it go on, with the numbers of inodes that the other one knows."""
-        self._send(numbers)
+        self._send(numbers, go=True)
         self.follower.stopped = False
         self.allow()
 
     def freeze(self) -> None:
-        """Hold all its processes as they are, in the midst of a wait."""
-        self.frozen = self.pids()
-        sweep.freeze(self.frozen)
+        """Hold all its processes as they are, in the midst of a wait; also those that one of them was just making."""
+        while more := sweep.freeze(pid for pid in self.pids() if pid not in self.frozen):
+            self.frozen += more
 
     def thaw(self, numbers: Sequence[Sequence[int]]) -> None:
         """Let them go on, as :meth:`release` does."""
-        self._send(numbers)
+        self._send(numbers, go=False)  # it may have a gate yet to come to, and is to stop there
         sweep.thaw(self.frozen)
         self.frozen = []
         self.allow()
 
-    def _send(self, numbers: Sequence[Sequence[int]]) -> None:
-        text = json.dumps([list(each) for each in numbers]).encode() + b"\n"
-        os.write(self._gate, text if len(text) <= _FIFO_BYTES else b"[]\n")
+    def _send(self, numbers: Sequence[Sequence[int]], *, go: bool) -> None:
+        text, bare = (json.dumps({"go": go, "numbers": each}).encode() + b"\n" for each in (list(numbers), []))
+        os.write(self._gate, text if len(text) <= _FIFO_BYTES else bare)
 
     def allow(self) -> None:
         """A new time limit, from now on."""

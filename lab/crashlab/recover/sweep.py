@@ -32,6 +32,7 @@ GRACE_S = 0.5
 _KILL_LIMIT_S = 10.0
 _FREEZE_LIMIT_S = 5.0
 CAN_SWEEP = sys.platform == "linux"
+_ENDED = ("Z", "X", "")
 
 
 def _prctl(option: int, argument: int) -> None:
@@ -62,7 +63,7 @@ def descendants(pid: int) -> list[int]:
     while waiting:
         for child in _children(waiting.pop()):
             waiting.append(child)
-            if _state(child) not in ("Z", "X", ""):
+            if _state(child) not in _ENDED:
                 found.append(child)
     return found
 
@@ -105,17 +106,19 @@ def is_running(pid: int) -> bool:
     return any(_state(int(task)) == "R" for task in tasks)
 
 
-def freeze(pids: Iterable[int]) -> None:
+def freeze(pids: Iterable[int]) -> list[int]:
     """SIGSTOP for these processes; returns when each stands still, whatever it was in the midst of, or has ended.
 
-    A lock that one of them waited for is not handed to it meanwhile: the wait begins anew (flock(2), fcntl(2)).
+    Those that have ended are not among the returned ones. A lock that one of them waited for is not handed to it
+    meanwhile: the wait begins anew (flock(2), fcntl(2)).
     """
     _tell(pids := list(pids), signal.SIGSTOP)
     deadline = time.monotonic() + _FREEZE_LIMIT_S
     while CAN_SWEEP and not all(map(_stands, pids)):
         if time.monotonic() > deadline:
-            return  # deep in the kernel, where it does nothing of its own; it stops when it comes out
+            break  # deep in the kernel, where it does nothing of its own; it stops when it comes out
         os.sched_yield()  # a few microseconds: no event tells that somebody else's child has stopped
+    return [pid for pid in pids if not CAN_SWEEP or _state(pid) not in _ENDED]
 
 
 def thaw(pids: Iterable[int]) -> None:
@@ -128,7 +131,7 @@ def _stands(pid: int) -> bool:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:  # the process ended while it was looked at
         return True
-    return all(_state(int(task)) in ("T", "t", "Z", "X", "") for task in tasks)
+    return all(_state(int(task)) in ("T", "t", *_ENDED) for task in tasks)
 
 
 def _tell(pids: Iterable[int], number: signal.Signals) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from crashlab import trace as t
-from crashlab.live.race import FIRST, NEVER, SECOND, OutsideRecord, RaceGate, SharedLab
+from crashlab.live.race import FIRST, NEVER, SECOND, OutsideRecord, Owner, RaceGate, SharedLab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +48,42 @@ def test_a_gate_stops_once_and_at_the_end_where_no_op_came_after() -> None:
     assert len(stops) == 1
     late.end()
     assert len(stops) == 2
+
+
+class Learning:
+    """The recorder of an owner, as far as its gate asks it."""
+
+    event = arriving = None
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], int] = {}
+
+    def numbers(self) -> list[Any]:
+        """None of its own."""
+        return []
+
+    def learn(self, numbers: dict[tuple[int, int], int]) -> None:
+        """What the other owner has made."""
+        self.known |= numbers
+
+
+def test_one_that_was_frozen_before_its_gate_stops_there_all_the_same(tmp_path: Path) -> None:
+    """What it was told as it went on is no word to pass the gate, and may still wait to be read when that comes."""
+    recorder: Any = Learning()
+    os.mkfifo(go := str(tmp_path / "go"))
+    gate = os.open(go, os.O_RDWR)
+
+    def send(number: int, *, word: bool) -> None:
+        os.write(gate, json.dumps({"go": word, "numbers": [[1, number, number]]}).encode() + b"\n")
+
+    form = {"who": SECOND, "after": 0, "go": go, "record": str(tmp_path / "record"), "nothing": None}
+    owner = Owner(form, tmp_path, recorder, lambda told: send(7, word=True) if told["stopped"] else None)
+    send(5, word=False)
+    owner.gate.before(1)
+    assert recorder.known == {(1, 5): 5, (1, 7): 7}
+    send(6, word=False)
+    assert (owner.gate.news(), owner.gate.news()) == ({(1, 6): 6}, {})
+    os.close(gate)
 
 
 def test_no_write_is_cut() -> None:

@@ -44,6 +44,7 @@ def test_no_process_of_the_lab_is_made_for_a_state() -> None:
         ("kill -TERM 0; sleep 600", "signal", ""),
         ("echo no >&2; exit 3", "exit", "exited with 3"),
         ("echo nonsense >> $CRASHLAB_EVENTS", "raised", "UsageError"),
+        ("rm $CRASHLAB_EVENTS; mkdir -p $CRASHLAB_EVENTS/in", "raised", "UsageError: the program emptied or replaced"),
     ],
 )
 def test_what_a_program_does_to_itself_or_to_its_parent_is_told(bad: str, how: str, error: str) -> None:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import select
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from crashlab import Subject
-from crashlab.recover import travel
+from crashlab.errors import LabError
+from crashlab.recover import sweep, travel
 from crashlab.recover.host import Host
 from crashlab.recover.place import NO_NAMESPACE
+from crashlab.recover.rivals import Seat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from crashlab import Lab
 
@@ -107,7 +113,11 @@ def locked_once(lab: Lab) -> str:
 
 @pytest.mark.parametrize(
     ("place", "order", "waited"),
-    [((2, None), "1" * 9 + "2" * 8, "second"), ((0, 2), "22" + "1" + "2" * 7 + "1" * 8, "first")],
+    [
+        ((2, None), "1" * 9 + "2" * 8, "second"),
+        ((2, 5), "1" * 9 + "2" * 8, "second"),
+        ((0, 2), "22" + "1" + "2" * 7 + "1" * 8, "first"),
+    ],
 )
 def test_one_that_waits_goes_on_when_the_other_has_ended(
     place: tuple[int, int | None], order: str, waited: str
@@ -119,6 +129,60 @@ def test_one_that_waits_goes_on_when_the_other_has_ended(
     assert not any(
         owner["watched"]["unseen"] for each in told for owner in each["owners"]
     )  # each knew the other's files
+
+
+def test_what_one_makes_as_it_is_frozen_is_frozen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on alone, while the other owner runs."""
+    with contextlib.ExitStack() as stack:
+        one, made = (stack.enter_context(subprocess.Popen(["sleep", "600"])) for _ in range(2))
+        stack.callback(made.kill)
+        stack.callback(one.kill)
+        listed = iter([[one.pid], [one.pid, made.pid], [one.pid, made.pid]])
+        monkeypatch.setattr(Seat, "pids", lambda _: next(listed))
+        seat = object.__new__(Seat)
+        seat.frozen = []
+        seat.freeze()
+        assert [stands(one.pid), stands(made.pid), seat.frozen] == [True, True, [one.pid, made.pid]]
+
+
+def waits_behind_the_other(lab: Lab) -> None:
+    """The first one holds the lock as long as it can; the second one waits for it."""
+    with open(lab.dir / "lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (lab.dir / "a").write_text("x")
+        while True:
+            os.getppid()
+
+
+def test_no_owner_stays_frozen_where_all_of_the_lab_is_killed(folders: Path) -> None:
+    """It could not even end by itself, as one that runs can."""
+    host = Host(travel.pack(Subject(waits_behind_the_other)))
+    keeper = host._keeper.pid
+    with ThreadPoolExecutor(1) as pool:
+        race = pool.submit(raced, host, 2)
+        while not (frozen := [pid for pid in sweep.descendants(keeper) if stands(pid)]):
+            assert not race.done()
+        waiting = select.poll()
+        waiting.register(os.pidfd_open(frozen[0]), select.POLLIN)
+        living = sweep.descendants(keeper)
+        os.kill(keeper, signal.SIGKILL)  # and with it all that hangs on it
+        ended = waiting.poll(60_000)
+        for pid in (*frozen, *living) if not ended else ():
+            sweep.kill(pid)
+        assert ended
+        with pytest.raises(LabError, match="died"):
+            race.result()
+    with pytest.raises(LabError, match="could not remove"):
+        host.close()
+    for left in folders.glob("crashlab-*"):
+        shutil.rmtree(left)
+
+
+def stands(pid: int) -> bool:
+    """Whether it was stopped by a signal."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
 
 
 def waits_in_turn(lab: Lab) -> str:

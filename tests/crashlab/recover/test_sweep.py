@@ -101,3 +101,10 @@ def test_a_frozen_process_is_not_handed_the_lock_that_it_waits_for(tmp_path: Pat
     assert process.communicate()[0] == "mine\n"
     sweep.freeze([process.pid])
     sweep.thaw([process.pid])
+
+
+def test_what_has_ended_is_not_frozen() -> None:
+    """An owner that ended as it was to be frozen has ended by itself."""
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie, as its nursery may not have reaped it yet
+        assert sweep.freeze([process.pid]) == []
