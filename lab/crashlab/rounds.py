@@ -3,12 +3,10 @@
 A recovery has steps: a ``Store`` or ``Log`` recovers; recovers again and takes one more value; finds that
 value. A ``Subject`` resumes twice. Each step belongs into a process of its own, which costs more than the step
 itself. So one process takes the steps of many states, as long as they return or raise and leave no trace in it
-(:mod:`crashlab.recover.warm`); a state whose verdict speaks against the subject is recovered again in processes
-of its own before it counts, and so are the first states and every so many of the others, to be compared. A refusal
-that is allowed is a pass, and stands as one if the process that refused still recovers sound files afterwards, and if
-the state is refused again by a second process, which has met nothing but refusals, in the opposite order: what
-another state has left in memory may have refused it. Where one differs, something stays in memory: all states are
-judged by processes of their own then, and the report says so.
+(:mod:`crashlab.recover.warm`); a state whose verdict is not consistent then is recovered again in processes
+of its own before it counts, a refusal too, although it may be allowed, and so are the first states and every so many
+of the others, to be compared. Where one differs, something stays in memory: all states are judged by processes of
+their own then, and the report says so.
 
 A state that came out consistent under an earlier fault with the same demands is not recovered again:
 equal trees with equal effects and acks cannot be told apart.
@@ -25,7 +23,6 @@ from crashlab.asking import request
 from crashlab.crash.damages import Damages
 from crashlab.crash.losses import Losses
 from crashlab.crash.nested import first_of
-from crashlab.crash.states import prefixes_of
 from crashlab.demands import mend_check, tells_unknown
 from crashlab.errors import UsageError
 from crashlab.judge import Judge
@@ -49,8 +46,8 @@ if TYPE_CHECKING:
     from crashlab.settings import Asked
 
 USAGE = "UsageError: "
-PASSES = ("consistent", "refused")
-"""Verdicts that do not speak against the subject."""
+BELIEVED = ("consistent",)
+"""Verdicts that stand without a process of their own. A state may be refused for what another has left in memory."""
 COMPARED_FIRST, COMPARED_EVERY = 8, 32
 """The first so many states, and of the others one in so many, by digest, are recovered both ways and compared."""
 
@@ -111,9 +108,8 @@ class Round:
         self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
         self._violations = self._warm = self._standing = self._hangs = 0
-        self._doubtful: list[CrashState] = []
-        self._refused: list[CrashState] = []
-        self._asked_again: set[str] = set()
+        self._doubtful: list[tuple[CrashState, str]] = []
+        self._asked_again: dict[str, str] = {}
         self._shared: dict[str, bool] = {}
         self.judged: dict[str, tuple[str, str]] = {}
         self.failing: dict[int, bool] = {}
@@ -143,19 +139,16 @@ class Round:
             self._shared[judgement.state.digest] = raw.shared
             if raw.compared and not self._agrees(raw, judgement):
                 self._distrust(raw.state)
-            if judgement.verdict not in PASSES and (raw.shared or _resumed_twice(raw)):
-                self._doubtful.append(judgement.state)
+            if judgement.verdict not in BELIEVED and (raw.shared or _resumed_twice(raw)):
+                self._doubtful.append((judgement.state, judgement.verdict))
             else:
-                if judgement.verdict == "refused" and raw.shared:
-                    self._refused.append(judgement.state)
                 yield self._settled(judgement, answer), answer
             progress(done, total)
-        self._sound_afterwards()
-        self._refused_again()
+        said = {state.id: verdict for state, verdict in self._doubtful}
         rest, self._doubtful = self._doubtful, []
-        for raw in self._host.recover(self._request(state, together=False) for state in rest):
+        for raw in self._host.recover(self._request(state, together=False) for state, _ in rest):
             judgement, answer = self._judged(raw)
-            if judgement.verdict in PASSES:
+            if judgement.verdict != said[raw.state]:
                 self._distrust(raw.state)
             self._shared[judgement.state.digest] = False
             yield self._settled(judgement, answer), answer
@@ -167,10 +160,8 @@ class Round:
     def _believe(self, judgement: Judgement, raw: Answer) -> None:
         """Count what stands against the subject already, from processes of its own; hangs are that expensive."""
         state = judgement.state
-        if state.digest in self._asked_again:
-            self._asked_again.discard(state.digest)
-            if judgement.verdict in PASSES:
-                self._distrust(raw.state)
+        if self._asked_again.pop(state.digest, judgement.verdict) != judgement.verdict:
+            self._distrust(raw.state)
         if not raw.shared and not _resumed_twice(raw):
             self._standing += judgement.verdict == "violation"
             self._hangs += judgement.kind == "hang"
@@ -211,25 +202,6 @@ class Round:
         for state in self.states() if self._host.mode != WARM else ():
             if self._shared.pop(state.digest, False):
                 yield state
-
-    def _sound_afterwards(self) -> None:
-        """Whether the process that many states share has learned to refuse: it must recover sound files as before."""
-        if not self._refused or self._host.mode != WARM:
-            return
-        whole = prefixes_of(self._trace).killed(len(self._trace.ops))
-        asked = request(whole, self._reference, timeout_s=self._timeout_s, together=True) | {"compared": True}
-        for raw in self._host.recover(iter([asked])):
-            if raw.compared and not (raw.left_same and same(raw.steps, raw.compared)):
-                self._distrust(raw.state)
-
-    def _refused_again(self) -> None:
-        """Whether it refused by itself what it refused: a second shared process must, which has met nothing else."""
-        states = self._refused[::-1] if self._host.mode == WARM else []
-        self._refused = []
-        asked = (self._request(each, together=True) | {"life": self._fault.name} for each in states)
-        for raw in self._host.recover(asked):
-            if self._judged(raw)[0].verdict != "refused":
-                self._distrust(raw.state)
 
     def _request(self, state: CrashState, *, together: bool) -> dict[str, Any]:
         self._flying[state.id] = state
@@ -301,8 +273,8 @@ class Round:
                 self.left_out += 1
                 continue
             while self._asked.budget.lost is not None and self._doubtful:
-                doubtful = self._doubtful.pop(0)
-                self._asked_again.add(doubtful.digest)
+                doubtful, said = self._doubtful.pop(0)
+                self._asked_again[doubtful.digest] = said
                 yield self._request(doubtful, together=False)
             if self._is_lost:
                 self.left_out += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crashlab import Budget, Commands, Policy, Subject, explore, rounds
+from crashlab import Budget, Commands, Policy, Store, Subject, explore, rounds
 from crashlab.asking import addressed, request
 from crashlab.crash.ids import state_of
 from crashlab.demands import Reference, mend_check
@@ -125,45 +125,24 @@ def believed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "COMPARED_EVERY", 1 << 32)
 
 
-def test_refusals_of_a_process_that_refuses_ever_after_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would pass as refused on what it takes for nothing in a new process; sound files tell, alone."""
-    believed(monkeypatch)
-    report = explore(memories.GOES_ON_REFUSING, faults="damage", out=tmp_path, budget=NO_KILLS, jobs=1)
-    assert (report.findings[0].kind, report.settings.recovery) == ("silent-reset", "isolated")
-
-
 EMPTIED = "damage:empty,damage:missing,damage:truncate"
+REFUSES_BY_MEMORY = [
+    pytest.param(memories.GOES_ON_REFUSING, id="after a refusal"),
+    pytest.param(memories.KNOWS_THAT_THERE_WAS, id="after a state that was read"),
+]
 
 
-def test_what_is_refused_for_what_another_state_has_left_in_memory_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("subject", REFUSES_BY_MEMORY)
+def test_a_refusal_in_a_shared_process_is_met_again_in_one_of_its_own(
+    subject: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would pass as refused on what it takes for nothing in a new process; it recovers sound files all the time."""
+    """It would pass as refused on what it takes for nothing in a new process, although nothing is compared."""
     believed(monkeypatch)
-    report = explore(memories.KNOWS_THAT_THERE_WAS, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
-    assert (report.faults[0].violation, report.settings.recovery) == (2, "isolated")
-
-
-def test_where_refusals_are_not_asked_for_again_they_hide_faults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sabotage of the above."""
-    believed(monkeypatch)
-    monkeypatch.setattr(rounds.Round, "_refused_again", lambda _: None)
-    report = explore(memories.KNOWS_THAT_THERE_WAS, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
-    assert (report.faults[0].violation, report.settings.recovery) == (1, "warm")
-
-
-def test_where_sound_files_are_not_asked_for_again_refusals_hide_faults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sabotage of the above."""
-    believed(monkeypatch)
-    monkeypatch.setattr(rounds.Round, "_sound_afterwards", lambda _: None)
-    report = explore(memories.GOES_ON_REFUSING, faults="damage", out=tmp_path, budget=NO_KILLS, jobs=1)
-    assert (report.verdict, report.settings.recovery) == ("consistent", "warm")
+    report = explore(subject, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert (report.findings[0].kind, report.settings.recovery) == ("silent-reset", "isolated")
+    monkeypatch.setattr(rounds, "BELIEVED", ("consistent", "refused"))  # the sabotage
+    believing = explore(subject, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
+    assert believing.faults[0].violation < report.faults[0].violation
 
 
 def gist(report: Report) -> list[tuple[Any, ...]]:

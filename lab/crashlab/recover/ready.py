@@ -70,7 +70,7 @@ class Ready:
 
     def fork(self, arguments: Mapping[str, Any], control: socket.socket, env: Mapping[str, str]) -> Forked:
         """A keeper with these arguments and this environment. Raises LabError where the process is gone."""
-        request = {"arguments": dict(arguments), "env": dict(env), "sys_path": sys.path}
+        request = {"arguments": dict(arguments), "env": dict(env), "sys_path": sys.path, "cwd": _here()}
         answer, descriptors = self._asked(request, control.fileno())
         return Forked(answer["pid"], descriptors[0])
 
@@ -100,6 +100,13 @@ class Ready:
             text = f"the process that forks keepers: {answer['failed']}"
             raise LabError(text)
         return answer, descriptors
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed
+        return "/"
 
 
 def start(*, data_bytes: int) -> tuple[subprocess.Popen[bytes], socket.socket]:

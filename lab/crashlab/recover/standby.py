@@ -12,12 +12,14 @@ one lives. Where its last user is gone it ends everything and itself. Its users 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
 import resource
 import socket
 import sys
+import time
 import traceback
 from typing import Any, NoReturn
 
@@ -62,7 +64,12 @@ def _answer(link: socket.socket, request: dict[str, Any], descriptors: list[int]
         return
     sweep.nothing_lives()  # reaps the keepers that have ended
     control, parent = descriptors[0], os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:  # no room for a process now; another time there may be
+        os.close(control)
+        link.send(json.dumps({**number, "failed": f"fork: {error.strerror}"}).encode())
+        return
     if pid == 0:
         link.close()
         _keep(request, control, parent)
@@ -81,6 +88,9 @@ def _keep(request: dict[str, Any], control: int, parent: int) -> NoReturn:
         os.setsid()
         os.environ.clear()
         os.environ.update(request["env"])
+        time.tzset()
+        with contextlib.suppress(OSError):  # a folder that is gone, as it may be below a new interpreter
+            os.chdir(request["cwd"])
         arguments = json.dumps({**request["arguments"], "control": control, "parent": parent})
         sys.path[:] = request["sys_path"]
         sys.argv = ["-c", "", keeper.__name__, arguments]

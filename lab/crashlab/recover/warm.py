@@ -41,14 +41,7 @@ class Warm:
         self._control = control
         self._start = start
         self._life: _Life | None = None
-        self._name = ""
         self._missed = self._asked = 0
-
-    def live(self, name: str) -> None:
-        """Whose memory of what came before may be used: under another name than the last, that of a new process."""
-        if name != self._name:
-            self._end()
-        self._name = name
 
     def steps(self, job: Mapping[str, Any], timeout_s: float) -> list[Message] | None:
         """The steps of one state, each as a step in a process of its own is told; None where it must have one.
@@ -78,13 +71,9 @@ class Warm:
                 return steps
         except (OSError, ValueError, KeyError):
             pass  # told by None
-        self._end()
-        return None
-
-    def _end(self) -> None:
-        if self._life is not None:
-            self._life.end()
+        life.end()
         self._life = None
+        return None
 
     def forget(self) -> None:
         """In a process that was just forked from the worker: close what belongs to the worker."""

@@ -269,7 +269,6 @@ class Worker:
         out of the way, the step that would follow needs a new process.
         """
         assert self._warm is not None
-        self._warm.live(request.get("life", ""))
         steps = self._warm.steps({"steps": request["steps"], **known}, request["timeout_s"])
         for step in steps or ():
             if step["how"] != "returned":

@@ -77,3 +77,28 @@ def test_one_that_is_gone_is_told(standby: tuple[subprocess.Popen[bytes], ready.
         connection.sweep(0.0)
     with ready.at_hand(connection), pytest.raises(LabError, match="forks keepers"):
         Host(travel.pack(Subject(write_one)))
+
+
+PLACED = """
+import os, time
+from crashlab import Subject
+SAW = [os.getcwd(), time.strftime("%Z", time.localtime(0))]
+def run(lab):
+    (lab.dir / "file").write_text("x")
+    return SAW
+SUBJECT = Subject(run)
+"""
+
+
+def test_a_subject_is_imported_at_the_same_place_and_time(
+    standby: tuple[subprocess.Popen[bytes], ready.Ready], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ready process stands in the root folder and at no time zone; below it a check stands where it was started."""
+    (tmp_path / "placed.py").write_text(PLACED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "JST-9")
+    saw = []
+    for connection in (standby[1], None):
+        with ready.at_hand(connection), Host(travel.pack("placed:SUBJECT")) as host:
+            saw.append((host.record(timeout_s=20.0).value or {})["end"])
+    assert saw == [[str(tmp_path), "JST"]] * 2
