@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "log"
 SOUND, TO_MEND, REFUSED = 0, 1, 2
+_FILE = re.compile(r"(seg|snap)-\d+\.jsonl?|mark|lease")
 VIEWS = ("rows", "messages", "effects")
 
 
@@ -89,7 +91,7 @@ def _require_session(directory: Path) -> None:
         text = f"there is no directory {shown(str(directory))}"
         raise UsageError(text)
     for path in directory.iterdir():
-        if path.name.startswith(("seg-", "snap-", "mark", "lease")) and not path.is_file():
+        if _FILE.fullmatch(path.name) and not path.is_file():
             text = f"{shown(str(path))} is no file: {shown(str(directory))} is not the directory of a session"
             raise UsageError(text)
     if segment_numbers(directory) or (directory / "mark").exists():
@@ -117,7 +119,7 @@ def _told(found: Inspection, given: argparse.Namespace) -> None:
     if given.json:
         print(json.dumps(facts))
         return
-    counts = f"{facts['records']} records in {facts['segments']} segments, {facts['turns']} turns"
+    counts = f"{facts['records']} records, {facts['turns']} turns, segments 0 to {facts['segments'] - 1}"
     print(f"{facts['verdict'].upper()}  {shown(facts['session'])}: {counts}, promised up to record {facts['promised']}")
     for line in found.report:
         print(f"report   {shown(line)}")

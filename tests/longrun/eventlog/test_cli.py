@@ -59,7 +59,7 @@ def test_a_sound_session(action: str, tmp_path: Path, capsys: pytest.CaptureFixt
     noted(tmp_path, 1, 2)
     code, out, err = ran(capsys, action, directory(tmp_path))
     assert (code, err) == (0, "")
-    assert out == "SOUND  s: 4 records in 1 segments, 0 turns, promised up to record 3\n"
+    assert out == "SOUND  s: 4 records, 0 turns, segments 0 to 0, promised up to record 3\n"
 
 
 @pytest.mark.parametrize("action", ["inspect", "verify"])
