@@ -3,7 +3,8 @@
 The agent is that of lesson 6; a run that is kept in one file, as that of lesson 2, is gone on with as such. It asks
 the fake server in this process, or a live model.
 
-``points``, ``rewind`` and ``fork`` go back in a run: each save is a point of its own.
+``points``, ``rewind`` and ``fork`` go back in a run: each save is a point of its own. ``log inspect``, ``verify`` and
+``show`` look at a session of an event log; their codes are those of :mod:`longrun.eventlog.cli`.
 
 Exit codes: 0 the run is done, or the answer is recorded; 1 it stopped, or waits for a person; 2 its files were
 refused, or another process took them over; 64 misuse.
@@ -33,6 +34,7 @@ from longrun.errors import (
     UnsupportedVersion,
     UsageError,
 )
+from longrun.eventlog import cli as event_log
 from longrun.fake_api import FakeApi
 from longrun.inbox import DEFAULT_SEED, make_inbox
 from longrun.loop import MODEL_NAME, Agent
@@ -87,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     decide.add_argument("act", nargs="?", help="which act, as it is shown: T-101/page_oncall")
     decide.add_argument("answer", nargs="?", choices=_ANSWERS, help="whether it happened; if not, it may be done again")
     rewinding.add_to(commands)
+    event_log.add_to(commands)
     return parser
 
 
@@ -112,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     given = _parser().parse_args(arguments)
     try:
+        if given.command == event_log.NAME:
+            return event_log.carry_out(given)
         if given.command in rewinding.NAMES:
             rewinding.carry_out(given)
             return EXIT_DONE

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.casebook import caches, logs, owners, recoveries, saves, sessions, streams, turns
+from tests.casebook.event_log import TRIALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,10 @@ anything in this repository.
 `test_the_correct_form_is_clean[name]`, the latter once where scenarios share it. `cases.toml` is the list of cases;
 this page is made of it, by `python -m tests.casebook.table`, and `test_table.py` holds the two together.
 """
+
+EVENT_LOG = """\
+The event log of longrun was put in the place of those that broke in these cases, and stands:
+`test_the_event_log_stands_the_case[id]` in `test_event_log.py`, beside a naive log that does not."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ def render(cases: Sequence[Case]) -> str:
     lines += [f"- {case.link}: {case.note}." for case in covered if case.note]
     lines += ["", "Left out:", ""]
     lines += [f"- {case.link}, {case.window}: {case.reason}." for case in cases if not case.scenarios]
+    lines += ["", EVENT_LOG, "", ", ".join(case.link for case in cases if case.id in TRIALS) + "."]
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ from longrun.eventlog.grammar import Grammar
 from longrun.eventlog.log import EventLog, now_ms
 from longrun.eventlog.record import NO_SUM, Draft, decode, encode
 from longrun.eventlog.repair import cannot_tell
+from longrun.eventlog.scan import Reader
 from longrun.eventlog.segments import MARK_NAME, publish, segment_path, session_directory
 from longrun.eventlog.slots import NOTHING, Slots, fresh
 from longrun.files import sync_directory
@@ -170,9 +171,13 @@ def inspect(root: Path, session_id: str, opening: Opening | None = None) -> Insp
 
     Raises FileNotFoundError where there is none, LogDamaged and LogUnsupported.
     """
+    return inspect_directory(session_directory(root, session_id), opening)
+
+
+def inspect_directory(directory: Path, opening: Opening | None = None, *, whole: bool = False) -> Inspection:
+    """The same of the session that lives in ``directory``; with ``whole`` every line is read, past all snapshots."""
     how = opening or Opening()
-    directory = session_directory(root, session_id)
-    scan = how.design.reader.read(directory)
+    scan = Reader().verify(directory) if whole else how.design.reader.read(directory)
     if scan.empty:
         text = f"{directory}: there is no session"
         raise FileNotFoundError(text)

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from longrun.eventlog.events import SURFACE
+from longrun.eventlog.events import EVENTS, SURFACE
 from longrun.messages import canonical, sendable, tool_uses
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def ui(records: Sequence[Record]) -> list[Row]:
             marks.append("abandoned")
         if record.seq in own and record.seq not in shown:
             marks.append("compacted")
-        if record.data.get("synthetic") is True:
+        if record.type in EVENTS and record.data.get("synthetic") is True:
             marks.append("synthetic")
         rows.append(Row(record.seq, record.type, _row_text(record), tuple(marks)))
     return rows
@@ -244,8 +244,8 @@ _SAYS = ("content", "summary", "text", "name", "reason", "label", "model", "deci
 
 
 def _row_text(record: Record) -> str:
-    """The most telling field of a record."""
-    for name in _SAYS:
+    """The most telling field of a record. The data of a type that this program does not know may be any JSON."""
+    for name in _SAYS if record.type in EVENTS else ():
         if name in record.data:
             value = record.data[name]
             return value if isinstance(value, str) else canonical(value)

@@ -1,0 +1,1 @@
+"""Three ways to keep a session, from the simplest on, at one piece of work: what each survives, and what it knows."""
