@@ -1,8 +1,8 @@
 """The scripted model: what it says next is a pure function of the transcript, a persona and a seed.
 
 So a process that resumes gets its next turn, and no queue of answers can hide a lost one. Both
-personas follow the same triage, and both try again what they are told has failed, and what may be repeated where
-nobody knows whether it was done. They differ only after such an outcome of an act that may not:
+personas follow the same triage, and both try again what they are told has failed. They differ only after
+an outcome that nobody knows:
 
 * ``careful`` looks the reply up before it sends again, and never pages a second time;
 * ``hasty`` names the act again at once. A kind model hides a broken harness; this one does not.
@@ -102,9 +102,9 @@ class _Reading:
             self.answered.append(_Answered(name, {"ticket": ticket}, "it happened", is_error=False))
 
     def has(self, name: str, ticket: str = "") -> bool:
-        """Whether something that may be repeated is done: not where it failed, or nobody knows."""
+        """Whether something that may be repeated was answered: not where it failed."""
         last = self.last(name, ticket)
-        return last is not None and not (last[1].failed or last[1].unknown)
+        return last is not None and not last[1].failed
 
     def last(self, name: str, ticket: str = "") -> tuple[int, _Answered] | None:
         for at in range(len(self.answered) - 1, -1, -1):

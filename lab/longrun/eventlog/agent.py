@@ -71,10 +71,10 @@ def asking(world: World, tools: Mapping[str, Tool]) -> Callable[[Pending], Found
     """The world as a repair asks it."""
 
     def ask(call: Pending) -> Found | None:
-        find = tools[call.name].find if call.name in tools else None
-        if find is None:
-            return None
-        text = find(world, call.input)
+        tool = tools.get(call.name)
+        if tool is None or tool.find is None:
+            return Found(done=False, repeat=True) if tool is not None and tool.nature == "idempotent" else None
+        text = tool.find(world, call.input)
         return Found(done=text is not None, content=text or "", external_id=text)
 
     return ask

@@ -45,11 +45,10 @@ def path_to(records: Sequence[Record], leaf: int | None) -> list[Record]:
 
 
 class Shown(NamedTuple):
-    """One piece of a branch: a record, and the stretch of the branch that it stands for."""
+    """One piece of a branch: a record, and the numbers of all that went into it, its own among them."""
 
-    first: int
-    last: int
     record: Record
+    within: frozenset[int]
 
 
 def compacted(path: Iterable[Record]) -> list[Shown]:
@@ -57,16 +56,18 @@ def compacted(path: Iterable[Record]) -> list[Shown]:
     pieces: list[Shown] = []
     for record in path:
         if record.type != "compaction":
-            pieces.append(Shown(record.seq, record.seq, record))
+            pieces.append(Shown(record, frozenset({record.seq})))
             continue
         ends = [_piece_with(pieces, record.data[name]) for name in ("from_seq", "to_seq")]
         first, last = min(ends), max(ends)
-        pieces[first : last + 1] = [Shown(pieces[first].first, pieces[last].last, record)]
+        within = frozenset({record.seq}).union(*(each.within for each in pieces[first : last + 1]))
+        pieces[first : last + 1] = [Shown(record, within)]
     return pieces
 
 
 def _piece_with(pieces: Sequence[Shown], seq: int) -> int:
-    return next(at for at, each in enumerate(pieces) if each.first <= seq <= each.last or each.record.seq == seq)
+    """Where that record is now: a summary may name another one that has gone into a third."""
+    return next(at for at, each in enumerate(pieces) if seq in each.within)
 
 
 _LATEST = object()
@@ -91,7 +92,7 @@ def messages(records: Sequence[Record], leaf: Any = _LATEST) -> list[Message]:
         results.clear()
         texts.clear()
 
-    for _, _, record in compacted(path_to(records, leaf_at(records) if leaf is _LATEST else leaf)):
+    for record, _ in compacted(path_to(records, leaf_at(records) if leaf is _LATEST else leaf)):
         data = record.data
         match record.type:
             case "user/message":
@@ -226,7 +227,7 @@ def ui(records: Sequence[Record]) -> list[Row]:
     """Every fact in its order, those too that the model no longer sees."""
     path = path_to(records, leaf_at(records))
     own = {record.seq for record in path}
-    shown = {record.seq for _, _, record in compacted(path)}
+    shown = {record.seq for record, _ in compacted(path)}
     rows = []
     for record in records:
         marks = []

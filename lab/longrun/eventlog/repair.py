@@ -8,6 +8,7 @@ the world's answer, so a crash in the middle of a repair changes nothing: the ne
     tool/call, policy read                  unknown, and may be repeated
     tool/call, keyed, the world has it      done, with the world's id
     tool/call, keyed, the world says no     not-started
+    tool/call, keyed, idempotent            unknown, and may be repeated
     anything else                           unknown: look, or ask; do not repeat blindly
 
 "Not started" can be proven only because ``tool/call`` is promised before the body runs: a call beyond the mark was
@@ -30,13 +31,18 @@ if TYPE_CHECKING:
 
 NOT_STARTED_TEXT = "failed: the process died before this was started, so it may be done now"
 UNKNOWN_TEXT = "outcome unknown: the process died while this was being done, so it may or may not have happened"
+REPEAT_TEXT = "failed: the process died while this was being done; nothing is harmed if it is done again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the world reliably knows of a call: done, with this text and id; or not done."""
+    """What the world reliably knows of a call: done, with this text and id; or not done.
+
+    With ``repeat`` it cannot tell either, and need not: done twice is as done once.
+    """
 
     done: bool
+    repeat: bool = False
     content: str = ""
     external_id: str | None = None
 
@@ -63,14 +69,15 @@ def outcome_of(
     if evidence.promised is not None and call.called > evidence.promised:
         return "not-started", None
     answer = ask(call) if call.policy == "keyed" else None
-    if answer is None:
-        return "unknown", None
+    if answer is None or answer.repeat:
+        return "unknown", answer
     return ("done" if answer.done else "not-started"), answer
 
 
 def result_of(call: Pending, turn: int, outcome: Outcome, found: Found | None) -> ToolResult:
     """The record that says so. What the world has told is no invention: it is not synthetic."""
-    text = {"done": found.content if found else "", "not-started": NOT_STARTED_TEXT}.get(outcome, UNKNOWN_TEXT)
+    unknown = REPEAT_TEXT if call.policy == "read" or (found and found.repeat) else UNKNOWN_TEXT
+    text = {"done": found.content if found else "", "not-started": NOT_STARTED_TEXT}.get(outcome, unknown)
     done = outcome == "done"
     return ToolResult(
         turn=turn,
