@@ -26,6 +26,7 @@ LESSONS: dict[int, str] = {
     4: "Effects and idempotency",
     5: "Rewind and fork",
     6: "Capstone",
+    7: "An event log that is the truth, and a session tree beside it",
 }
 MARK = "TO" + "DO"
 """What a starter says where something is left to do."""
