@@ -172,8 +172,7 @@ class Letters:
         shown = said(self.use.project(log))
         lab.ack({"parts": len(shown), "digest": digest(shown)})
 
-    @staticmethod
-    def check(lab: Lab, end: End) -> None:
+    def check(self, lab: Lab, end: End) -> None:
         """Raise Violation unless the end is right; letters are counted by the lab itself."""
         if end["refused"]:
             text = f"the server answered 400: {end['refused']}"
@@ -186,8 +185,7 @@ class Letters:
             text = "the conversation did not come to its end"
             raise Violation(text)
 
-    @staticmethod
-    def view(end: End) -> End:
+    def view(self, end: End) -> End:
         """What counts: a crash may add to the conversation."""
         return {name: value for name, value in end.items() if name != "said"}
 
@@ -206,9 +204,7 @@ def refusal(messages: list[Message]) -> str:
 
 def results(messages: Sequence[Message]) -> list[Any]:
     """The texts of all results."""
-    return [
-        block.get("content") for message in messages for block in blocks(message) if block["type"] == "tool_result"
-    ]
+    return [block.get("content") for message in messages for block in blocks(message) if block["type"] == "tool_result"]
 
 
 def latest(messages: Sequence[Message]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from crashcourse.inside import Later
+from crashcourse.inside import Function, Later
 from crashcourse.inside_log import Branches, Functions, Letters, Notes, Opens, batches
 from crashcourse.judging import failed, guarded, merged, never_whole, outcomes
 from crashlab import Log, Subject
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from crashlab.subject import AnySubject
 
 NAMES = ("open_log", "append", "flush", "repair", "project", "branch")
-DAMAGE = ("bit", "truncate", "zeros", "garbage")
+DAMAGE = ("bit", "truncate", "zeros")
+ERRORS = ("EIO", "short-write", "failed-fsync")
+"""A full disk takes the first half of a write before it says so; a sync that fails has given the pages up."""
 OF_NOTES = {
     "kill": "kill",
     "power": "power",
-    "error:EIO": "error",
-    "error:ENOSPC": "error",
+    **{f"error:{variant}": "error" for variant in ERRORS},
     **{f"damage:{kind}": "damage" for kind in DAMAGE},
 }
 OF_LETTERS = {"kill": "kill", "power": "power", "recovery": "nested"}
@@ -40,9 +41,10 @@ NESTED = 3
 
 def judge(bench: Bench) -> list[Outcome]:
     """All cases of the exercise."""
+    now = Functions(*(Function(str(bench.file), name) for name in NAMES))
     use = Functions(*(Later(str(bench.file), name) for name in NAMES))
     try:
-        return merged([*_notes(bench, use), *_letters(bench, use), *_branches(bench, use)])
+        return merged([*_notes(bench, now), *_letters(bench, use), *_branches(bench, use)])
     except UsageError as error:
         return failed(bench.exercise, bench.exercise.cases[0].id, str(error))
 
