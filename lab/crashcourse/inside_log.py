@@ -32,7 +32,7 @@ SENT, NOT_STARTED, UNKNOWN = "sent", "not started", "unknown"
 RESULTS = (SENT, NOT_STARTED, UNKNOWN)
 LETTER = "send_letter"
 REQUESTS_AT_MOST = 20
-_LONG, _SHORT = 3_000, 40
+_LONG, _SHORT = 2_100, 30
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Opens:
 
 
 def batches(seed: int) -> list[list[str]]:
-    """One short, three of which two are longer than most of a page, one more."""
+    """One short, three of which two are longer than half a page, one more."""
     chance = random.Random(seed)  # noqa: S311 - the same twin for the same seed
     sizes = ([_SHORT], [_LONG, _SHORT, _LONG], [_SHORT])
     return [["".join(chance.choices("abcdefgh ij", k=size)) + "." for size in batch] for batch in sizes]
@@ -190,7 +190,7 @@ class Letters:
         return {name: value for name, value in end.items() if name != "said"}
 
 
-def refusal(messages: list[Message]) -> str:
+def refusal(messages: Any) -> str:
     """Why the strict server would not take these messages, "" where it would; the last may be a last word."""
     try:
         check_messages(messages, may_end_with_assistant=isinstance(messages, list) and not tool_uses(messages[-1]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longrun.eventlog.design import DESIGN
 from longrun.eventlog.errors import LogDamaged
@@ -69,9 +69,10 @@ def lines(seed: int) -> list[bytes]:
     """Seven records: a session of two, a note that was promised alone, three of one batch, and one more note."""
     chance = random.Random(seed)  # noqa: S311 - the same twin for the same seed
     texts = ["".join(chance.choices("abcdefgh", k=_TEXT)) for _ in range(5)]
-    start = {"session_id": SESSION, "format": 1, "created_ms": 0}
+    start: dict[str, Any] = {"session_id": SESSION, "format": 1, "created_ms": 0}
+    first: list[tuple[str, dict[str, Any]]]
     first = [("session/start", start), ("writer/start", {"writer": "w", "reason": "new"})]
-    kinds = [*first, *(("note", {"text": text}) for text in texts)]
+    kinds: list[tuple[str, dict[str, Any]]] = [*first, *(("note", {"text": text}) for text in texts)]
     found: list[bytes] = []
     for seq, (kind, data) in enumerate(kinds):
         mark = (-1, -1, 1, 2, 2, 2, 5)[seq]

@@ -1,3 +1,5 @@
+"""An event log that is the only truth: what was promised is in its records, and so are repairs and branches."""
+
 import contextlib
 import hashlib
 import json

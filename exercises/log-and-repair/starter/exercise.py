@@ -1,3 +1,5 @@
+"""An event log that is written, and never synced: exercise 7.2."""
+
 import json
 import os
 

@@ -35,8 +35,8 @@ OF_NOTES = {
 }
 OF_LETTERS = {"kill": "kill", "power": "power", "recovery": "nested"}
 KINDS = {"invalid-transcript@kill": "pair", "invalid-transcript@power": "pair"}
-NESTED = 3
-"""Per recovery so many second crashes."""
+NESTED, REAL_KILLS, SAMPLE = 3, 2, 4
+"""Per recovery so many second crashes; and of each of the three programs so many real kills and samples."""
 
 
 def judge(bench: Bench) -> list[Outcome]:
@@ -91,7 +91,13 @@ def _explored(
     """The outcomes of one program. Raises UsageError where it fails without any crash."""
     if not faults:
         return []
-    budget = dataclasses.replace(bench.budget, nested=min(NESTED, bench.budget.nested))
+    asked = bench.budget
+    budget = dataclasses.replace(
+        asked,
+        nested=min(NESTED, asked.nested),
+        real_kills=min(REAL_KILLS, asked.real_kills),
+        sample=min(SAMPLE, asked.sample),
+    )
     report: Report = bench.explore(subject, ",".join(faults), budget=budget)
     if message := never_whole(report):
         raise UsageError(message)

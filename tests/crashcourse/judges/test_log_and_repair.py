@@ -49,7 +49,7 @@ def answered(*texts: str) -> list[dict[str, Any]]:
         (answered("sent", "perhaps"), "a result is 'perhaps'"),
         (answered("sent", "sent", "sent"), "unexpected `tool_use_id`"),
         ([7], "project gives no messages"),
-        (7, "project gives no messages"),
+        (7, "at least one message is required"),
     ],
 )
 def test_what_a_server_would_refuse_is_refused(messages: Any, told: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crashcourse import catalog, two_readers
+from crashcourse import catalog
 from crashcourse.judges import tail_or_damage
 from crashcourse.marking import mark
 from crashcourse.two_readers import DAMAGE, TAIL, WHOLE, logs, readers, verdict_of
@@ -83,8 +83,6 @@ def test_a_witness_needs_its_twin(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_truth_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the reader another one, other answers would be right."""
-    monkeypatch.setattr(two_readers, "Reader", two_readers.LastLineOnly)
-    monkeypatch.setattr(two_readers.LastLineOnly, "read", lambda _self, _folder: two_readers.Scan)
-    monkeypatch.setattr(two_readers, "Scan", type("Scan", (), {"tail": b""}), raising=False)
+    monkeypatch.setattr(tail_or_damage, "verdict_of", lambda *_: WHOLE)
     (row,) = marked(SOLUTION, tmp_path, "logs").rows
     assert dict(row.verdicts) == {"consistent": 2, "violation": 6}

@@ -1,3 +1,5 @@
+"""One mistake: a flush returns before anything is synced."""
+
 import contextlib
 import hashlib
 import json

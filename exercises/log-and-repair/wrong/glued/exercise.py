@@ -1,3 +1,5 @@
+"""One mistake: the next record is appended behind a torn tail."""
+
 import contextlib
 import hashlib
 import json

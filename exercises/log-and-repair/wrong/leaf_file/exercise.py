@@ -1,3 +1,5 @@
+"""One mistake: where the conversation is stands in a file beside the log."""
+
 import contextlib
 import hashlib
 import json

@@ -1,3 +1,5 @@
+"""One mistake: half a record that a full disk has taken stays where it is."""
+
 import contextlib
 import hashlib
 import json

@@ -1,3 +1,5 @@
+"""One mistake: a repair takes the results of an earlier repair for none."""
+
 import contextlib
 import hashlib
 import json

@@ -1,3 +1,5 @@
+"""One mistake: a line that cannot be read is passed over, and what follows closes up."""
+
 import contextlib
 import hashlib
 import json
