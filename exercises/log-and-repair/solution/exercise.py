@@ -9,6 +9,7 @@ NAME = "log.jsonl"
 
 
 def open_log(folder):
+    """Open the log in this folder, and cut off what was never promised."""
     path = folder / NAME
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary(path))
@@ -45,6 +46,7 @@ def believed(path, data):
 
 
 def renew(path, data):
+    """Replace the file at one stroke."""
     new = temporary(path)
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
@@ -61,20 +63,24 @@ def renew(path, data):
 
 
 def temporary(path):
+    """The name that a new file has until it is whole."""
     return path.with_suffix(".tmp")
 
 
 def write(file, data):
+    """Write all of it, however much one call takes."""
     while data:
         data = data[os.write(file, data) :]
 
 
 def line_of(form):
+    """A record as its line, with a hash in front."""
     body = json.dumps(form, sort_keys=True)
     return f"{hashlib.sha256(body.encode()).hexdigest()[:16]} {body}\n".encode()
 
 
 def form_of(line):
+    """The record of a line; None where it is none."""
     found, _, body = line.partition(b" ")
     if not body or found != hashlib.sha256(body).hexdigest()[:16].encode():
         return None
@@ -82,10 +88,12 @@ def form_of(line):
 
 
 def append(log, record):
+    """Add a record behind the head; it is durable after the next flush."""
     return queue(log, record, log["head"])
 
 
 def queue(log, record, parent):
+    """Give the record its number and its parent, and keep it for the next flush."""
     if log["broken"]:
         raise OSError("a sync has failed: open the log again")
     seq = len(log["forms"]) + len(log["queue"])
@@ -95,6 +103,7 @@ def queue(log, record, parent):
 
 
 def flush(log):
+    """Make durable all that was added; where it raises, the log is as it was."""
     forms, log["queue"] = log["queue"], []
     data = b"".join(line_of(form) for form in forms)
     try:
@@ -115,6 +124,7 @@ def flush(log):
 
 
 def undo(log):
+    """Go back to what is durable."""
     log["head"] = log["forms"][-1]["seq"] if log["forms"] else None
 
 
@@ -128,6 +138,7 @@ def path_of(log):
 
 
 def repair(log):
+    """Give each call without a result one: not started, or unknown."""
     records = path_of(log)
     started = {record["id"] for record in records if record["type"] == "call"}
     answered = {record["id"] for record in records if record["type"] == "result"}
@@ -140,6 +151,7 @@ def repair(log):
 
 
 def project(log):
+    """The conversation as messages."""
     messages = []
     for record in path_of(log):
         if record["type"] == "user":
@@ -156,5 +168,6 @@ def project(log):
 
 
 def branch(log, seq):
+    """Go on behind another record, for good."""
     queue(log, {"type": "move"}, seq)
     flush(log)

@@ -7,6 +7,7 @@ NAME = "log.jsonl"
 
 
 def open_log(folder):
+    """Open the log in this folder, and cut off what was never promised."""
     path = folder / NAME
     data = path.read_bytes() if path.exists() else b""
     # TODO: a kill leaves half a line at the end, a power loss pages of zeros, a bad disk anything anywhere.
@@ -16,6 +17,7 @@ def open_log(folder):
 
 
 def append(log, record):
+    """Add a record behind the head; it is durable after the next flush."""
     # TODO: say in each record what was durable when it was made.
     seq = len(log["forms"]) + len(log["queue"])
     log["queue"].append({"seq": seq, "parent": log["head"], "record": record})
@@ -24,7 +26,8 @@ def append(log, record):
 
 
 def flush(log):
-    # TODO: durable when this returns; where it raises, the log is as it was.
+    """Make durable all that was added; where it raises, the log is as it was."""
+    # TODO: neither yet.
     forms, log["queue"] = log["queue"], []
     for form in forms:
         os.write(log["file"], json.dumps(form).encode() + b"\n")
@@ -32,11 +35,12 @@ def flush(log):
 
 
 def repair(log):
-    # TODO: each call without a result gets one: "not started", or "unknown".
-    pass
+    """Give each call without a result one: not started, or unknown."""
+    # TODO: nothing yet.
 
 
 def path_of(log):
+    """The records from the first one to the head."""
     seq, found = log["head"], []
     while seq is not None:
         found.append(log["forms"][seq]["record"])
@@ -45,6 +49,7 @@ def path_of(log):
 
 
 def project(log):
+    """The conversation as messages."""
     messages = []
     for record in path_of(log):
         if record["type"] == "user":
@@ -61,5 +66,6 @@ def project(log):
 
 
 def branch(log, seq):
+    """Go on behind another record, for good."""
     # TODO: after a crash nobody knows of this.
     log["head"] = seq
