@@ -18,11 +18,18 @@ from crashlab.recover import sweep
 from crashlab.subject import Commands
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-sweep.become_subreaper()
-
 FIRST = {"step": "first", "nothing": None}
+
+
+@pytest.fixture(autouse=True)
+def subreaper() -> Iterator[None]:
+    """As the process that runs commands is; afterwards not, or orphans of other tests would become our children."""
+    sweep.become_subreaper()
+    yield
+    sweep._prctl(sweep._PR_SET_CHILD_SUBREAPER, 0)
 
 
 class Told:

@@ -128,5 +128,5 @@ def test_patched(monkeypatch):
     (tmp_path / "test_patched.py").write_text(STORES + text)
     done = run_pytest(tmp_path)
     assert done.returncode == 1, done.stdout
-    assert "LabError" in done.stdout
+    assert "crashlab.errors.Disturbed: the lab's keeper died" in done.stdout  # a LabError
     assert f"{NOTE_ON_PATCHES} They do reach the lab, and may be why it failed." in done.stdout
