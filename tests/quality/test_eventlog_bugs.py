@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,7 +47,6 @@ from tests.longrun.eventlog.sessions import directory, mark, noted, segment, who
 
 if TYPE_CHECKING:
     from collections import Counter
-    from pathlib import Path
     from types import ModuleType
 
     from longrun.eventlog.design import Reads
@@ -304,3 +304,11 @@ def test_another_sessions_snapshot_is_not_believed(tmp_path: Path) -> None:
     naive_reader = naive_snapshot_first.DESIGN.reader
     assert isinstance(naive_reader, Reader)
     assert replace(naive_snapshot_first.DESIGN, reader=replace(naive_reader, bound=Reader().bound)) == DESIGN
+
+
+def test_no_naive_log_is_forgotten() -> None:
+    """Each module is imported here, and what is imported is used, or the linter says so."""
+    folder = Path(project.__file__).parent
+    assert {path.stem for path in folder.glob("naive_*.py")} == {
+        name for name in globals() if name.startswith("naive_")
+    }
