@@ -61,6 +61,20 @@ def test_a_summary_stands_where_its_stretch_stood(log: EventLog) -> None:
     assert marks == dict.fromkeys((*path[:8], first), ("compacted",))
 
 
+def test_a_summary_may_name_one_that_has_gone_into_another(log: EventLog) -> None:
+    """The second takes the place of the first; the third reaches to the first, and so to where that is now."""
+    for name in ("a", "b"):
+        whole_turn(log, name, text=f"do {name}")
+    path = log.grammar.path(log.grammar.leaf)
+    log.add(Compaction(summary="first", from_seq=path[0], to_seq=path[3], tokens_before=1))
+    first = log.grammar.leaf
+    assert first is not None
+    for summary, to in (("second", path[3]), ("third", first)):
+        log.add(Compaction(summary=summary, from_seq=path[0], to_seq=to, tokens_before=1))
+    found = project.messages(log.records)
+    assert [block["text"] for block in found[0]["content"]] == [f"{project.SUMMARY_HEADING}\nthird", "do b"]
+
+
 def test_a_branch_hides_and_undoes_nothing(log: EventLog) -> None:
     """The model sees the new branch, a person both, and what was done stays done."""
     whole_turn(log, "a", text="one")
