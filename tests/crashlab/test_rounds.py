@@ -16,7 +16,7 @@ from crashlab.recover.host import ALWAYS_ISOLATED, Host
 from tests.crashlab import subjects
 from tests.crashlab.here import needs_strace
 from tests.crashlab.traces import ack, create, trace_of
-from tests.quality import memories, programs
+from tests.quality import memories, programs, stores
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -263,3 +263,24 @@ def test_advice_is_given_also_where_no_state_may_be_recovered_anew(tmp_path: Pat
     report = explore(subjects.SMALL, faults="power", out=tmp_path, budget=Budget(anew=0, real_kills=0))
     assert report.verdict == "violation"
     assert report.findings[0].advice
+
+
+@pytest.mark.parametrize("at_most", [1, 1_000])
+def test_after_some_recoveries_without_an_end_the_rest_is_left_out_and_told(
+    at_most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would take its whole time limit. Without that bound, which is the sabotage, all are met."""
+    monkeypatch.setattr(rounds, "HANGS_AT_MOST", at_most)
+    store = dataclasses.replace(stores.WAITS_FOR_LOCK, values=[{"n": 1}, {"n": 2}])
+    report = explore(store, faults="kill", out=tmp_path, budget=NO_KILLS, jobs=1)
+    told = [note for note in report.notes if "states were left out, since" in note]
+    assert ({finding.kind for finding in report.findings}, len(told)) == ({"hang"}, int(at_most == 1))
+
+
+@pytest.mark.parametrize("lost", [None, 2])
+def test_who_asks_only_whether_it_passes_is_told_what_was_left_out(lost: int | None, tmp_path: Path) -> None:
+    """After so many violations; None tries every state."""
+    budget = dataclasses.replace(NO_KILLS, lost=lost)
+    report = explore(stores.IN_PLACE, faults="kill", out=tmp_path, budget=budget, jobs=1)
+    told = [note for note in report.notes if "left out, since enough had failed" in note]
+    assert (report.verdict, len(told)) == ("violation", int(lost is not None))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from longrun.checkpoint import correct
 from longrun.files import sync_directory, sync_file, temporary_name, write_new
 from longrun.inbox import SHORT_BODY_BYTES
-from longrun.protocol import CHECKPOINT_NAME, encode
+from longrun.protocol import CHECKPOINT_NAME, encode_in_pieces
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint, then make it durable."""
     path = directory / CHECKPOINT_NAME
     temporary = temporary_name(path)
-    write_new(temporary, encode(checkpoint), sync=False)
+    write_new(temporary, *encode_in_pieces(checkpoint), sync=False)
     os.rename(temporary, path)
     sync_file(path)
     sync_directory(directory)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from longrun.checkpoint import correct
 from longrun.files import temporary_name, write_new
 from longrun.inbox import SHORT_BODY_BYTES
-from longrun.protocol import CHECKPOINT_NAME, encode
+from longrun.protocol import CHECKPOINT_NAME, encode_in_pieces
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint, and leave it to chance when the name changes on disk."""
     path = directory / CHECKPOINT_NAME
     temporary = temporary_name(path)
-    write_new(temporary, encode(checkpoint), sync=True)
+    write_new(temporary, *encode_in_pieces(checkpoint), sync=True)
     os.rename(temporary, path)
 
 

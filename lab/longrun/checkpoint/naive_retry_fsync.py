@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from longrun.checkpoint import correct
 from longrun.files import sync_directory, sync_file, temporary_name, write_new
 from longrun.inbox import SHORT_BODY_BYTES
-from longrun.protocol import CHECKPOINT_NAME, encode
+from longrun.protocol import CHECKPOINT_NAME, encode_in_pieces
 from longrun.subjects import describe
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint, trying its sync once more."""
     path = directory / CHECKPOINT_NAME
     temporary = temporary_name(path)
-    write_new(temporary, encode(checkpoint), sync=False)
+    write_new(temporary, *encode_in_pieces(checkpoint), sync=False)
     try:
         sync_file(Path(temporary))
     except OSError:
