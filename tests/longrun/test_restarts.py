@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from crashlab.lab import Lab
 from longrun.capstone.restarts import ChildFailed, until_it_ends
 
-if TYPE_CHECKING:
-    from pathlib import Path
+lists_children = pytest.mark.skipif(sys.platform != "linux", reason="children are listed in /proc: Linux only")
 
 
 @pytest.fixture
@@ -77,8 +79,27 @@ def test_another_end_of_a_child_is_an_error_too(lab: Lab, how: Any) -> None:
         until_it_ends(lab, lambda _far: how(), most=6)
 
 
+@lists_children
 def test_no_child_is_left(lab: Lab) -> None:
-    """All of them are waited for."""
+    """All of them are waited for; whatever this process has started elsewhere is not theirs."""
+    before = unwaited()
     until_it_ends(lab, dies_until(2), most=6)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert unwaited() <= before
+
+
+def unwaited() -> set[int]:
+    """The children of this process, also the dead ones that nobody has waited for."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+
+
+@lists_children
+@pytest.mark.parametrize("waited", [True, False])
+def test_a_child_that_nobody_waits_for_would_be_seen(waited: bool) -> None:
+    """The test above can fail."""
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    if waited:
+        child.wait()
+    assert (child.pid in unwaited()) is not waited
+    child.wait()

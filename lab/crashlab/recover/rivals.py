@@ -5,10 +5,11 @@ and ended with it. In order: the first owner runs up to its op; the second one e
 an op of its own; the first goes on to its end; then the second does, if it was stopped.
 
 A wait is no hang: where the one that runs waits for the one that is stopped (the kernel lists it as waiting for a
-lock, or for :data:`PATIENCE_S` it told no op and mostly slept), it is frozen as it waits (SIGSTOP), and the other goes
-on to its end; then it goes on itself. Were it let wait, the release of a lock would let both run at once, in an order
-that chance makes. What follows a release is tried all the same: by the points behind it. Only where each waits for
-the other, both run. Taking a slow owner for a waiting one costs nothing but the order: it could have happened.
+lock, or for :data:`PATIENCE_S` it told no op, mostly slept and met no slow disk), it is frozen as it waits (SIGSTOP),
+and the other goes on to its end; then it goes on itself. Were it let wait, the release of a lock would let both run
+at once, in an order that chance makes. What follows a release is tried all the same: by the points behind it. Only
+where each waits for the other, both run. Taking a slow owner for a waiting one would be no lie, since that order is
+possible too, but another race than the one that was asked for: it may hide a finding.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
 
 GLANCE_S = 0.02
 """So often it is looked whether the one that runs waits for somebody."""
-PATIENCE_S = 0.3
-"""An owner that tells no op for so long, and neither computes now nor did for half of it, waits for the other one."""
+PATIENCE_S = 0.5
+"""An owner that tells no op for so long, did not compute for half of it, and was never seen to wait for a disk, waits
+for the other one. A stall of the machine shows as one of these two; a sleep of its own for so long does not.
+"""
 _BUSY = 0.5
 _KILL_AGAIN_S = 0.05
 _GONE = getattr(select, "POLLRDHUP", 0)
@@ -181,25 +184,34 @@ def _lock_waiters() -> set[int]:
 
 
 class Patience:
-    """Finds out whether one owner waits for the other, asked every now and then."""
+    """Finds out whether one owner waits for the other, asked every :data:`GLANCE_S` or more often."""
 
     def __init__(self, seat: Seat) -> None:
         self._seat = seat
-        self._since, self._ops, self._used_s = time.monotonic(), seat.ops, 0.0
+        self._begin(seat.pids())
+
+    def _begin(self, pids: Sequence[int]) -> None:
+        """A new stretch of time, which is judged by what is seen in it alone."""
+        self._since, self._ops = time.monotonic(), self._seat.ops
+        self._used_s = sum(sweep.used_s(pid) for pid in pids)
+        self._looks, self._busy, self._disk = 0, 0, False
 
     def is_over(self) -> bool:
-        """Whether it waits: the kernel says so, or it has told nothing for too long and computed little."""
+        """Whether it waits: the kernel says so, or it has told nothing for too long, and was not held up itself."""
         pids = self._seat.pids()
         if set(pids) & _lock_waiters():
             return True
-        now = time.monotonic()
-        for_s = now - self._since
+        doing = set().union(*map(sweep.doing, pids))
+        self._looks += 1
+        self._busy += "R" in doing
+        self._disk = self._disk or "D" in doing
+        for_s = time.monotonic() - self._since
         if for_s < PATIENCE_S and self._seat.ops == self._ops:
             return False
-        used_s = sum(sweep.used_s(pid) for pid in pids)
-        idle = used_s - self._used_s < _BUSY * for_s and not any(map(sweep.is_running, pids))
+        used_s = sum(sweep.used_s(pid) for pid in pids) - self._used_s
+        idle = used_s < _BUSY * for_s and self._busy < _BUSY * self._looks and not self._disk
         waits = idle and self._seat.ops == self._ops and self._seat.begun
-        self._since, self._ops, self._used_s = now, self._seat.ops, used_s
+        self._begin(pids)
         return waits
 
 

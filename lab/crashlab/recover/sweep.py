@@ -97,13 +97,16 @@ def used_s(pid: int) -> float:
         return 0.0
 
 
-def is_running(pid: int) -> bool:
-    """Whether a thread of ``pid`` computes now, or would if a core were free."""
+def doing(pid: int) -> set[str]:
+    """What the threads of ``pid`` do now, as letters of proc(5): R computes or would, D waits for a disk, S for others.
+
+    Empty if it has ended.
+    """
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:  # the process ended while it was looked at
-        return False
-    return any(_state(int(task)) == "R" for task in tasks)
+        return set()
+    return {_state(int(task)) for task in tasks}
 
 
 def freeze(pids: Iterable[int]) -> list[int]:

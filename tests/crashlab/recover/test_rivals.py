@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
+import platform
 import select
 import shutil
 import signal
@@ -13,6 +15,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +25,7 @@ from crashlab.errors import LabError
 from crashlab.recover import sweep, travel
 from crashlab.recover.host import Host
 from crashlab.recover.place import NO_NAMESPACE
-from crashlab.recover.rivals import Seat
+from crashlab.recover.rivals import PATIENCE_S, Patience, Seat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,6 +146,42 @@ def test_what_one_makes_as_it_is_frozen_is_frozen_too(monkeypatch: pytest.Monkey
         seat.frozen = []
         seat.freeze()
         assert [stands(one.pid), stands(made.pid), seat.frozen] == [True, True, [one.pid, made.pid]]
+
+
+CLONE_VFORK, CLONE_X86_64 = 0x4000, 56
+
+
+def meets_a_slow_disk(lab: Lab) -> str:
+    """Each owner stands in the kernel for a while, as in an fsync of a busy disk (vfork's caller is listed as that)."""
+    (lab.dir / "a").write_text("x")
+    if not ctypes.CDLL(None).syscall(CLONE_X86_64, CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0):
+        time.sleep(2 * PATIENCE_S)
+        os._exit(0)
+    os.wait()
+    (lab.dir / "b").write_text("x")
+    return "done"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of clone is known for x86-64 only")
+def test_one_that_waits_for_a_disk_does_not_wait_for_the_other() -> None:
+    """Else the order of a race would depend on how busy the disk is, and a finding with it."""
+    with Host(travel.pack(Subject(meets_a_slow_disk))) as host:
+        told = raced(host, 2)
+    assert (owners_of(told), told["waited"], ends(told)) == ("11" + "2222" + "11", "", ["done", "done"])
+
+
+@pytest.mark.parametrize(("seen", "waits"), [("SSSSS", True), ("RRSSS", True), ("RRRSS", False), ("SSDSS", False)])
+def test_a_wait_is_what_was_seen_all_the_time(monkeypatch: pytest.MonkeyPatch, seen: str, waits: bool) -> None:
+    """One look would take a machine that stalls for a wait."""
+    now, looks = [0.0], iter(seen)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sweep, "doing", lambda _: {next(looks)})
+    seat = SimpleNamespace(ops=3, begun=True, pids=lambda: [os.getpid()])
+    patience = Patience(seat)  # type: ignore[arg-type]  # only what it asks of a seat
+    for _ in seen:
+        now[0] += PATIENCE_S / 5 + 0.001
+        told = patience.is_over()
+    assert told is waits
 
 
 def waits_behind_the_other(lab: Lab) -> None:
