@@ -65,7 +65,7 @@ class _OwnerFollower(Follower):
     def said(self, message: dict[str, Any]) -> None:
         self.numbers = message["numbers"]
         self.stopped = message.get("stopped", False)
-        self.deadline = math.inf if self.stopped else self.deadline
+        self.limit.deadline = math.inf if self.stopped else self.limit.deadline
 
 
 class Seat:
@@ -81,7 +81,6 @@ class Seat:
         self.killed = False
         self.frozen: list[int] = []
         self.ops = 0
-        self._limit_s = 0.0
         self._gate = -1
 
     def start(self, job: Job, limit_s: float, import_limit_s: float, take: Callable[[Message], None]) -> None:
@@ -90,7 +89,7 @@ class Seat:
             os.unlink(self.go)
         os.mkfifo(self.go, 0o600)
         self._gate = os.open(self.go, os.O_RDWR | os.O_CLOEXEC)  # both ends: then it opens at once, on either side
-        self.ended, self.killed, self.ops, self._limit_s = None, False, 0, limit_s
+        self.ended, self.killed, self.ops = None, False, 0
 
         def counted(op: Message) -> None:
             self.ops += 1
@@ -141,16 +140,15 @@ class Seat:
 
     def allow(self) -> None:
         """A new time limit, from now on."""
-        self.follower.deadline = time.monotonic() + self._limit_s
+        self.follower.limit.begin()
 
-    def kill(self, *, hang: bool) -> None:
+    def kill(self) -> None:
         """SIGKILL for the owner and all below it; its nursery tells the end as of any other process."""
-        self.follower.hang = self.follower.hang or hang
         for pid in sweep.descendants(self.nursery.pid):
             sweep.kill(pid)
         if self.follower.pid:
             sweep.kill_group(self.follower.pid)
-        self.follower.deadline = time.monotonic() + _KILL_AGAIN_S
+        self.follower.limit.deadline = time.monotonic() + _KILL_AGAIN_S
 
     def end(self) -> None:
         """Its nursery has told the end, or has died."""
@@ -359,9 +357,9 @@ class Rivals:
             now = time.monotonic()
             running = [seat for seat in seats if seat.running]
             for seat in running:
-                if seat.follower.deadline <= now:
-                    seat.kill(hang=True)
-            wait_s = min((seat.follower.deadline for seat in running), default=math.inf) - now
+                if seat.follower.limit.deadline <= now and seat.follower.is_over(seat.pids):
+                    seat.kill()
+            wait_s = min((seat.follower.limit.deadline for seat in running), default=math.inf) - now
             wait_s = min(wait_s, GLANCE_S) if waits else wait_s
             for descriptor, _ in poll.poll(None if wait_s == math.inf else max(wait_s, 0) * 1000):
                 readers[descriptor]()

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashlab.recover import sweep
+from crashlab.recover.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
 
     from crashlab.recover.nursery import Nursery
     from crashlab.recover.wire import Lines, Message
@@ -136,9 +138,10 @@ class Watch:
     def _loop(self, follower: Follower) -> bool:
         """Until the nursery tells the end (True) or the main process has gone (False)."""
         while True:
-            wait_s = follower.deadline - time.monotonic()
+            wait_s = follower.limit.deadline - time.monotonic()
             if wait_s <= 0 or follower.lines.too_large:
-                follower.hang = not follower.lines.too_large
+                if not follower.is_over(self._living):
+                    continue
                 self._kill(follower)
                 wait_s = _KILL_AGAIN_S
             told = False
@@ -154,13 +157,16 @@ class Watch:
             if told:
                 return True
 
+    def _living(self) -> list[int]:
+        """All processes of the worker except the nursery."""
+        return [pid for pid in sweep.descendants(os.getpid()) if pid != self._nursery.pid]
+
     def _kill(self, follower: Follower) -> None:
         """SIGKILL for all that lives, except the nursery, which tells the end as of any other process."""
         if follower.pid:
             sweep.kill_group(follower.pid)
-        for pid in sweep.descendants(os.getpid()):
-            if pid != self._nursery.pid:
-                sweep.kill(pid)
+        for pid in self._living():
+            sweep.kill(pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._nursery.pid, signal.SIGCONT)  # a program may have stopped its parent
 
@@ -171,11 +177,10 @@ class Follower:
     def __init__(self, reading: int, lines: Lines, take: Take, timeout_s: float, deadline: float) -> None:
         self.reading = reading
         self.lines = lines
-        self.deadline = deadline
+        self.limit = TimeLimit(timeout_s, deadline)
         self.hang = self.ready = False
         self.pid = 0
         self._take = take
-        self._timeout_s = timeout_s
         self._ended = Ended()
         self._noise = b""
 
@@ -213,11 +218,17 @@ class Follower:
                 self.pid = int(message["pid"])
             elif "ready" in message:
                 self.ready = True
-                self.deadline = time.monotonic() + self._timeout_s
+                self.limit.begin()
             else:
                 self.said(message)
         except (ValueError, TypeError, KeyError):
             self._noise = self._noise or line[:_SHOWN_BYTES]
+
+    def is_over(self, living: Callable[[], Iterable[int]]) -> bool:
+        """Whether it must be ended, now that its deadline has come or it said too much; a hang is noted as one."""
+        if not self.lines.too_large and not self.hang:
+            self.hang = self.limit.is_over(living())
+        return self.hang or self.lines.too_large
 
     def said(self, message: dict[str, Any]) -> None:
         """Something that only some processes say. Raises KeyError for what nobody says."""
