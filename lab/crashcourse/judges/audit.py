@@ -18,6 +18,9 @@ from crashcourse.desk import inbox_seed
 from crashcourse.explain import Table, answers, judged
 from crashcourse.judging import failed
 from crashcourse.result import Shown
+from crashlab import trace as t
+from crashlab.crash.damage import damage_of, damaged, file_at
+from crashlab.crash.states import prefixes_of
 from crashlab.errors import UsageError
 from crashlab.kinds import KINDS
 
@@ -59,6 +62,7 @@ class Court:
     bench: Bench
     seed: int
     heard: dict[Witness, str] = field(default_factory=dict)
+    _runs: list[t.Trace] = field(default_factory=list)
 
     def fault_of(self, claim: Witness) -> str:
         """The piece that it counts for. Raises UsageError where it is none, or where no single mend clears it."""
@@ -67,6 +71,7 @@ class Court:
         return self.heard[claim]
 
     def _heard(self, claim: Witness) -> str:
+        self._require_same_byte(claim.point)
         kinds = self._kinds(claim, "", claim.point)
         if claim.kind not in kinds:
             found = " and ".join(sorted(kinds)) or "consistent"
@@ -78,6 +83,19 @@ class Court:
             raise UsageError(text)
         return cleared[0]
 
+    def _require_same_byte(self, point: str) -> None:
+        """A flipped bit must lie in what each run writes alike."""
+        found = [_flipped(trace, point) for trace in self._two_runs()]
+        if found[0] != found[1]:
+            text = f"{point}: the byte there is another one in each run, as in an id or a checksum; name another bit"
+            raise UsageError(text)
+
+    def _two_runs(self) -> list[t.Trace]:
+        if not self._runs:
+            runs = [self.bench.recorded(audited(self.seed)) for _ in range(2)]
+            self._runs = [t.Trace(root=run.root, base=run.base, ops=run.ops) for run in runs]
+        return self._runs
+
     def _clears(self, claim: Witness, piece: str) -> bool:
         """Whether that kind is gone from there once the piece is mended."""
         same = piece not in ALTERS or claim.point.endswith("@0")  # before everything is the same place in any trace
@@ -88,6 +106,17 @@ class Court:
         subject = audited(self.seed, mended=piece)
         report = self.bench.explore(subject, claim.family, only=only, budget=budget)
         return {finding.kind for finding in report.findings}
+
+
+def _flipped(trace: t.Trace, point: str) -> int | None:
+    """The byte whose bit is flipped there; None where it is no such point."""
+    damage = damage_of(trace, point)
+    if damage is None or damage.kind != "bit":
+        return None
+    damaged(trace, point)  # raises for a place that is not there
+    content = file_at(prefixes_of(trace).tree(damage.at), damage.path)
+    assert content is not None
+    return content.content.read()[int(damage.argument) // 8]
 
 
 # --- what was claimed -----------------------------------------------------------------------------

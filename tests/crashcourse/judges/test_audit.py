@@ -65,6 +65,8 @@ def test_a_witness_counts_for_the_fault_that_it_shows_alone(tmp_path: Path) -> N
         (claim(point="kill@20"), "at kill@20 the harness is consistent under kill"),
         (claim(point="kill@99999"), "kill@99999"),
         (claim(point="rm -rf"), "rm -rf"),
+        (claim("damage", "damage@50-checkpoint.json:bit:110", "accepted-damage"), "another one in each run"),
+        (claim("damage", "damage@50-checkpoint.json:bit:99999999", "accepted-damage"), "bit:99999999"),
         (claim(family="magic"), "w1.family"),
         (claim(kind="bad luck"), "w1.kind"),
         (claim(point="kill@36\\u0000"), "kill@36"),
