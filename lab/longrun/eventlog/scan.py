@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from longrun.eventlog.errors import InvalidEvent, LogDamaged, LogUnsupported
 from longrun.eventlog.events import FORMAT, SHAPES
 from longrun.eventlog.grammar import Grammar
+from longrun.eventlog.lease import promised_before
 from longrun.eventlog.record import NO_SUM, VERSION, BadLine, decode, version_of
 from longrun.eventlog.repair import Evidence
 from longrun.eventlog.segments import MARK_NAME, segment_numbers, segment_path, snapshot_numbers
@@ -264,7 +265,7 @@ class _Reading:
         scan = self._scan
         first = scan.records[0].sum if len(scan.records) else ""
         claimed = [snapshot.seq for snapshot in self._claims if snapshot.origin == first]
-        scan.promised = max([self._reader.promise(scan, marks), *claimed])
+        scan.promised = max([self._reader.promise(scan, marks), *claimed, *promised_before(scan.directory)])
         self._refuse_strangers()
         if scan.good < scan.promised or scan.empty:
             kind = "bad-line" if scan.tail else "missing"

@@ -41,9 +41,9 @@ def number_of(slot: bytes) -> int | None:
     return int(digits)
 
 
-def read_slots(data: bytes) -> list[int]:
-    """The numbers of the sound slots; empty where both are bad."""
-    slots = (data[at * SLOT_BYTES : (at + 1) * SLOT_BYTES] for at in range(SLOTS))
+def read_slots(data: bytes, stride: int = SLOT_BYTES) -> list[int]:
+    """The numbers of the sound slots; empty where both are bad. A slot begins every ``stride`` bytes."""
+    slots = (data[at * stride : at * stride + SLOT_BYTES] for at in range(SLOTS))
     return [number for slot in slots if (number := number_of(slot)) is not None]
 
 
@@ -54,26 +54,30 @@ def fresh(number: int = NOTHING) -> bytes:
 
 @dataclass(eq=False)
 class Slots:
-    """An open pair. ``raise_to`` never touches the slot that holds the number that counts."""
+    """An open pair. ``raise_to`` never touches the slot that holds the number that counts.
+
+    Where ``stride`` is larger than a slot, what is to stand beside a number is written with it.
+    """
 
     descriptor: int
     number: int
     _at: int
+    stride: int = SLOT_BYTES
 
     @staticmethod
-    def of(descriptor: int) -> Slots:
+    def of(descriptor: int, stride: int = SLOT_BYTES) -> Slots:
         """The pair in an open file; :data:`NOTHING` where no slot is sound."""
-        data = os.pread(descriptor, SLOT_BYTES * SLOTS, 0)
-        found = [number_of(data[at * SLOT_BYTES : (at + 1) * SLOT_BYTES]) for at in range(SLOTS)]
+        data = os.pread(descriptor, stride * SLOTS, 0)
+        found = [number_of(data[at * stride : at * stride + SLOT_BYTES]) for at in range(SLOTS)]
         best = max(range(SLOTS), key=lambda at: NOTHING - 1 if (number := found[at]) is None else number)
         held = found[best]
-        return Slots(descriptor, NOTHING if held is None else held, best)
+        return Slots(descriptor, NOTHING if held is None else held, best, stride)
 
-    def raise_to(self, number: int, sync: Callable[[int], None] | None = None) -> None:
+    def raise_to(self, number: int, sync: Callable[[int], None] | None = None, beside: bytes = b"") -> None:
         """Write a higher number into the other slot; durable when this returns, where ``sync`` makes it so."""
         other = (self._at + 1) % SLOTS
-        data = slot_of(number)
-        if os.pwrite(self.descriptor, data, other * SLOT_BYTES) != len(data):
+        data = slot_of(number) + beside
+        if os.pwrite(self.descriptor, data, other * self.stride) != len(data):
             text = "a slot was written in part"
             raise OSError(text)
         if sync is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from longrun.eventlog.errors import LogBusy
+from longrun.eventlog.errors import LogBusy, LogDamaged
 from longrun.eventlog.events import Note
 from longrun.eventlog.grammar import Grammar
 from longrun.eventlog.opening import Opening, inspect, open_log
@@ -222,3 +222,18 @@ def test_the_grammar_of_a_reader_is_that_of_the_writer(tmp_path: Path) -> None:
         read = vars(inspect(tmp_path, NAME).grammar)
         assert {**written, "fence": 0} == {**read, "fence": 0}
         assert set(written) == set(vars(Grammar()))
+
+
+def test_a_log_that_was_put_back_is_known_by_its_lease(tmp_path: Path) -> None:
+    """All but the lease is of an earlier moment, the mark too: what was promised to a later writer is gone."""
+    noted(tmp_path, 1)
+    earlier = files(tmp_path)
+    noted(tmp_path, 2)
+    noted(tmp_path, 3)
+    for name in earlier.keys() - {"lease"}:
+        (segment(tmp_path).parent / name).write_bytes(earlier[name])
+    before = files(tmp_path)
+    for attempt in (opened, lambda root: inspect(root, NAME)):
+        with pytest.raises(LogDamaged, match="record 3 of 4 that are promised"):
+            attempt(tmp_path)
+    assert files(tmp_path) == before
