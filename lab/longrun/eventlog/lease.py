@@ -7,7 +7,10 @@ whether the segment has grown without it. What slips between that look and the w
 two lines with one number, or with a fence that falls, are no torn tail.
 
 Beside its fence a writer notes what was promised when it came. So a log that was put back to an earlier moment, with
-its mark, is known by the lease that was not.
+its mark, is known by the lease that was not: unless all that is missing was promised to the last writer itself.
+
+The file has two halves of 64 bytes, written in turn: a slot with the fence, a slot with the promise. One of 64 bytes
+in all, two fences, is of a program that noted nothing; its fences count.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 from longrun.eventlog.barriers import sync_data
 from longrun.eventlog.errors import LogBusy, LogFenced
 from longrun.eventlog.segments import LEASE_NAME
-from longrun.eventlog.slots import NOTHING, SLOT_BYTES, SLOTS, Slots, read_slots, slot_of
+from longrun.eventlog.slots import NOTED, NOTHING, SLOT_BYTES, SLOTS, Slots, read_slots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +33,10 @@ STRIDE = 2 * SLOT_BYTES
 """A fence, and what was promised when it was taken."""
 
 
-def promised_before(directory: Path) -> list[int]:
-    """What the last writers found promised; nothing where the lease cannot tell."""
-    try:
-        return read_slots((directory / LEASE_NAME).read_bytes()[SLOT_BYTES:], STRIDE)
-    except FileNotFoundError:
-        return []
+def promised_before(directory: Path) -> int:
+    """What the last writers found promised; :data:`NOTHING` where the lease cannot tell."""
+    path = directory / LEASE_NAME
+    return max(read_slots(path.read_bytes(), STRIDE, NOTED), default=NOTHING) if path.exists() else NOTHING
 
 
 class Owner(Protocol):
@@ -84,7 +85,7 @@ class Lease:
 
     def claim(self, fence: int, promised: int) -> None:
         """Write our own fence and what is promised, in one write, durably."""
-        self._slots.raise_to(fence, sync_data, slot_of(promised))
+        self._slots.raise_to(fence, sync_data, noted=promised)
 
     def require(self, fence: int, descriptor: int, size: int) -> None:
         """Raise LogFenced where a higher fence than ours is stored, or the segment has not the ``size`` we left."""

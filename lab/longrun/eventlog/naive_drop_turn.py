@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from longrun.eventlog import mending
 from longrun.eventlog.conduct import CONDUCT as CORRECT
+from longrun.eventlog.lease import STRIDE
 from longrun.eventlog.scan import Reader
-from longrun.eventlog.segments import MARK_NAME, segment_path
-from longrun.eventlog.slots import fresh
+from longrun.eventlog.segments import LEASE_NAME, MARK_NAME, segment_path
+from longrun.eventlog.slots import NOTED, SLOTS, fresh, read_slots, slot_of
 from longrun.eventlog.subjects import agent_on_log
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def mend(scan: Scan) -> None:
-    """Cut the open turn off, and take back the promises of its records."""
+    """Cut the open turn off, and take back the promises of its records, in the lease too."""
     mending.mend(scan)
     if not scan.grammar.open:
         return
@@ -29,6 +30,9 @@ def mend(scan: Scan) -> None:
     number, offset = scan.records.places[first]
     os.truncate(segment_path(scan.directory, number), offset)
     (scan.directory / MARK_NAME).write_bytes(fresh(first - 1))
+    lease = scan.directory / LEASE_NAME
+    half = slot_of(max(read_slots(lease.read_bytes(), STRIDE))) + slot_of(first - 1, NOTED)
+    lease.write_bytes(half * SLOTS)
     vars(scan).update(vars(Reader().read(scan.directory)))
 
 
