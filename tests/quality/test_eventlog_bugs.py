@@ -37,13 +37,15 @@ from longrun.eventlog import (
 )
 from longrun.eventlog.conduct import CONDUCT
 from longrun.eventlog.design import DESIGN
+from longrun.eventlog.errors import LogUnsupported
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.scan import Reader
 from longrun.eventlog.snapshot import write_snapshot
 from longrun.eventlog.subjects import SESSION
 from longrun.eventlog.sweep import KINDS, State, judge, states, sweep
 from longrun.eventlog.tree import branch
-from tests.longrun.eventlog.sessions import directory, mark, noted, segment, whole_turn
+from tests.longrun.eventlog.sessions import directory, mark, noted, numbers_of, opened, segment, whole_turn
+from tests.longrun.eventlog.stored import summed
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -242,6 +244,10 @@ def test_the_correct_log_passes_every_family(name: str, faults: str, tmp_path: P
 # --- what crashlab cannot make of a file of lines ----------------------------------------------------
 
 
+def lines_of(tmp_path: Path) -> list[bytes]:
+    return segment(tmp_path).read_bytes().splitlines(keepends=True)
+
+
 def damaged(tmp_path: Path, kinds: tuple[str, ...], reader: Reads) -> Counter[str]:
     noted(tmp_path, 1, 2)
     log, promise = segment(tmp_path).read_bytes(), mark(tmp_path).read_bytes()
@@ -261,6 +267,18 @@ def test_the_sweep_finds_it(module: ModuleType, kind: str, wrong: str, tmp_path:
     """A line that is gone is replayed across; a newer log is begun anew; and the correct reader refuses both."""
     assert damaged(tmp_path, (kind,), module.DESIGN.reader)[wrong] > 0
     assert damaged(tmp_path, (kind,), Reader()).keys() <= {"refused", "same"}
+
+
+def test_a_newer_log_of_two_writers_is_begun_anew_too(tmp_path: Path) -> None:
+    """Though its lease tells what was promised: the naive one takes that back, and the correct one refuses."""
+    noted(tmp_path, 1)
+    noted(tmp_path, 2)
+    segment(tmp_path).write_bytes(b"".join(summed(line, b'{"v":1,', b'{"v":2,') for line in lines_of(tmp_path)))
+    with pytest.raises(LogUnsupported, match="version 2"):
+        opened(tmp_path)
+    with opened(tmp_path, design=naive_newer_is_broken.DESIGN) as log:
+        assert numbers_of(log) == []
+    opened(tmp_path).close()
 
 
 def test_the_correct_reader_refuses_every_single_damage(tmp_path: Path) -> None:

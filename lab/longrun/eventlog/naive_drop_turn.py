@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from longrun.eventlog import mending
 from longrun.eventlog.conduct import CONDUCT as CORRECT
-from longrun.eventlog.lease import STRIDE
 from longrun.eventlog.scan import Reader
-from longrun.eventlog.segments import LEASE_NAME, MARK_NAME, segment_path
-from longrun.eventlog.slots import NOTED, SLOTS, fresh, read_slots, slot_of
+from longrun.eventlog.segments import segment_path
 from longrun.eventlog.subjects import agent_on_log
+from longrun.eventlog.taking_back import take_back
 
 if TYPE_CHECKING:
     from longrun.eventlog.scan import Scan
@@ -29,10 +28,7 @@ def mend(scan: Scan) -> None:
     first = max(record.seq for record in scan.records if record.type == "turn/start")
     number, offset = scan.records.places[first]
     os.truncate(segment_path(scan.directory, number), offset)
-    (scan.directory / MARK_NAME).write_bytes(fresh(first - 1))
-    lease = scan.directory / LEASE_NAME
-    half = slot_of(max(read_slots(lease.read_bytes(), STRIDE))) + slot_of(first - 1, NOTED)
-    lease.write_bytes(half * SLOTS)
+    take_back(scan.directory, first - 1)
     vars(scan).update(vars(Reader().read(scan.directory)))
 
 

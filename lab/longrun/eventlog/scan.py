@@ -99,6 +99,10 @@ def sound_lines(data: bytes) -> list[Record]:
     return found
 
 
+def _up_to(newest: int) -> str:
+    return "1 alone" if newest == 1 else f"1 to {newest}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
     """The reading, in pieces that a naive reader exchanges.
@@ -214,8 +218,8 @@ class _Reading:
     def _line_is_good(self, line: bytes, place: tuple[int, int], before: tuple[int, int]) -> bool:
         """Take one line, if it is good; else ``_reason`` says what it is."""
         scan, first = self._scan, not len(self._scan.records)
-        if first and (version_of(line) or 0) > VERSION:
-            self._newer(f"version {version_of(line)}; this program reads up to {VERSION}")
+        if first:
+            self._require_version(version_of(line))
         try:
             record = decode(line)
         except BadLine as bad:
@@ -243,13 +247,17 @@ class _Reading:
         return f"{reason}: {len(line)} bytes, {line[:24]!r}"
 
     def _require_known(self, line: bytes, record: Record) -> None:
-        if (version_of(line) or 0) > VERSION:
-            self._newer(f"record {record.seq} has version {version_of(line)}; this program reads up to {VERSION}")
+        self._require_version(version_of(line), f"record {record.seq} has ")
         if record.type not in SHAPES and not record.ignorable:
             self._newer(f"record {record.seq} is of the unknown type {record.type!r}, and may not be passed over")
         stored = record.data.get("format") if record.type == "session/start" and type(record.data) is dict else None
-        if type(stored) is int and stored > FORMAT:
-            self._newer(f"format {stored}; this program reads up to {FORMAT}")
+        if type(stored) is int and not 1 <= stored <= FORMAT:
+            self._newer(f"format {stored}; this program reads {_up_to(FORMAT)}")
+
+    def _require_version(self, version: int | None, where: str = "") -> None:
+        """Raise LogUnsupported for a version that this program does not know; None is that of no record."""
+        if version is not None and not 1 <= version <= VERSION:
+            self._newer(f"{where}version {version}; this program reads {_up_to(VERSION)}")
 
     def _check_seal(self, record: Record, before: tuple[int, int]) -> None:
         """A later segment says how long the one before it is, and how it ends."""
