@@ -1,8 +1,8 @@
 """The seventeen naive logs: each found by its kind and its family, and nothing found once its one fault is mended.
 
-Fourteen are found by crashlab, in the state that is named: the whole families are gone through in the full profile.
-Three take what crashlab cannot make of a file of lines: a line that is missing, a newer program's line, another
-session's snapshot.
+Fifteen are found by crashlab, in the state that is named: the whole families are gone through in the full profile.
+Two take what crashlab cannot make of a file of lines: a newer program's line, another session's snapshot. Nor can it
+take a line away: what finds the reader that does not count is a block that was written into another segment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from longrun.eventlog.errors import LogUnsupported
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.scan import Reader
 from longrun.eventlog.snapshot import write_snapshot
-from longrun.eventlog.subjects import SESSION
+from longrun.eventlog.subjects import BLOCK_BYTES, BLOCKS, SESSION, Handle
 from longrun.eventlog.sweep import KINDS, State, judge, states, sweep
 from longrun.eventlog.tree import branch
 from tests.longrun.eventlog.sessions import directory, mark, noted, numbers_of, opened, segment, whole_turn
@@ -104,6 +104,15 @@ PLANTED = {
         ("design.reader",),
         f"{SUBJECTS}:single",
         says="4 events were acked; load() returned 1",
+    ),
+    "no seq check": Planted(
+        naive_no_seq_check,
+        "duplicate-entry",
+        "damage@s%2Fseg-000001.jsonl:misdirect:1:s%2Fseg-000000.jsonl",
+        "damage:misdirect",
+        ("design.reader",),
+        f"{SUBJECTS}:blocks",
+        says="5 acked events",
     ),
     "drop turn": Planted(
         naive_drop_turn, "lost", "kill@75", "kill", ("design.mend",), f"{SUBJECTS}:agent_hasty", says="was promised"
@@ -209,7 +218,7 @@ def test_the_fault_is_found_by_its_whole_family(fault: str, tmp_path: Path) -> N
     assert planted.kind in {finding.kind for finding in report.findings}, str(report)
 
 
-CORRECT = ("single", "grouped", "rotated", "single_inspected", "agent", "agent_hasty", "agent_compacted")
+CORRECT = ("single", "grouped", "rotated", "blocks", "single_inspected", "agent", "agent_hasty", "agent_compacted")
 
 
 @pytest.mark.parametrize("name", ["grouped", "agent_hasty"])
@@ -239,6 +248,19 @@ def test_the_correct_log_passes_every_family(name: str, faults: str, tmp_path: P
         pytest.skip("it is opened for each call: two owners of it are the races of single")
     report = explore(f"{SUBJECTS}:{name}", faults=faults, out=tmp_path, budget=Budget(real_kills=1, time_s=900.0))
     assert report.verdict == "consistent", str(report)
+
+
+def test_the_blocks_hold_whole_lines(tmp_path: Path) -> None:
+    """Each line ends with a block, but for the first ones of a segment: else nothing can tell a line from another."""
+    with open_log(tmp_path, SESSION, Opening(writer="w", clock=lambda: 0)) as log:
+        handle = Handle(tmp_path, Opening(), log, segments=True)
+        for events in BLOCKS:
+            handle.append(events)
+    ends = []
+    for number in (0, 1):
+        lines = segment(tmp_path, number).read_bytes().splitlines(keepends=True)
+        ends.append([sum(map(len, lines[: at + 1])) for at in range(len(lines))])
+    assert [[end for end in each if not end % BLOCK_BYTES] for each in ends] == [[4096, 8192], [4096, 8192, 12288]]
 
 
 # --- what crashlab cannot make of a file of lines ----------------------------------------------------
