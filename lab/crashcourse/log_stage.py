@@ -28,10 +28,12 @@ from crashcourse.victim import FAILED, KILLED, WORLD_NAME
 from longrun.errors import LongrunError
 from longrun.eventlog.agent import LogAgent, asking
 from longrun.eventlog.conduct import CONDUCT
+from longrun.eventlog.levels.messages import MessageList
+from longrun.eventlog.levels.tree import EntryTree
+from longrun.eventlog.levels.triage import triage
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.project import effects
 from longrun.eventlog.segments import MARK_NAME, segment_path, session_directory
-from longrun.eventlog.simpler import EntryTree, MessageList, triage
 from longrun.fake_api import FakeApi
 from longrun.inbox import SHORT_BODY_BYTES, make_inbox
 from longrun.loop import TASK
@@ -39,14 +41,14 @@ from longrun.tools import TOOLS
 from longrun.world import FileOutside, World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from longrun.eventlog.conduct import Conduct
     from longrun.eventlog.opening import Inspection
     from longrun.personas import Persona
 
-SESSION, SESSIONS_NAME, LEVEL_NAME = "s", "sessions", "session.jsonl"
-LEVELS = {"messages": MessageList, "tree": EntryTree}
+SESSION, SESSIONS_NAME = "s", "sessions"
+LEVELS: dict[str, Callable[[Path], MessageList | EntryTree]] = {"messages": MessageList, "tree": EntryTree}
 """What may stand in the place of a module: the two simpler ways to keep a session."""
 
 
@@ -161,10 +163,9 @@ def _work(given: argparse.Namespace) -> dict[str, Any]:
     deadly = _Deadly(api, real.outside, given.kill_at)
     world = replace(real, outside=deadly)
     if given.module in LEVELS:
-        store = LEVELS[given.module](given.folder / SESSIONS_NAME / LEVEL_NAME)
+        store = LEVELS[given.module](given.folder / SESSIONS_NAME)
         unknown = triage(store, deadly, world, TASK)
-        store.close()
-        return {"status": "completed", "unknown": unknown, "records": len(store.lines)}
+        return {"status": "completed", "unknown": unknown, "records": len(store.history())}
     conduct = conduct_of(given.module)
     opening = Opening(design=conduct.design, ask=asking(world, TOOLS), writer=given.writer, clock=lambda: 0)
     with open_log(given.folder / SESSIONS_NAME, SESSION, opening) as log:

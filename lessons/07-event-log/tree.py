@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crashcourse.exhibit import Exhibit, expect, together
-from crashcourse.log_stage import LEVEL_NAME, LEVELS, LogStage, world_in
+from crashcourse.log_stage import LEVELS, LogStage, world_in
 from crashcourse.pictures import Picture, Point, point_tree
 from longrun.eventlog.agent import LogAgent
 from longrun.eventlog.opening import Opening, inspect, open_log
@@ -122,14 +122,17 @@ def _branched(folder: Path, name: str) -> int:
     """How many bytes it takes to go on from the tenth thing that was said."""
     stage = LogStage(folder)
     if name in LEVELS:
-        store = LEVELS[name](stage.root / LEVEL_NAME)
-        size = store.branch(10, stage.root / "copy.jsonl")
-        store.close()
-        return size
+        before = _bytes(stage.root)
+        LEVELS[name](stage.root).branch(10)
+        return _bytes(stage.root) - before
     with open_log(stage.root, "s", Opening(writer="B", clock=lambda: 0)) as log:
         before = stage.path.stat().st_size
         branch(log, _last_result(log.records, BACK_TO_STEP))
         return stage.path.stat().st_size - before
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 # --- telling and drawing -----------------------------------------------------------------------------

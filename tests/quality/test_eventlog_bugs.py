@@ -1,8 +1,8 @@
 """The seventeen naive logs: each found by its kind and its family, and nothing found once its one fault is mended.
 
-Fourteen are found by crashlab, in the state that is named: the whole families are gone through in the full profile.
-Three take what crashlab cannot make of a file of lines: a line that is missing, a newer program's line, another
-session's snapshot.
+Fifteen are found by crashlab, in the state that is named: the whole families are gone through in the full profile.
+Two take what crashlab cannot make of a file of lines: a newer program's line, another session's snapshot. Nor can it
+take a line away: what finds the reader that does not count is a block that was written into another segment.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ from longrun.eventlog import (
 )
 from longrun.eventlog.conduct import CONDUCT
 from longrun.eventlog.design import DESIGN
+from longrun.eventlog.errors import LogUnsupported
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.scan import Reader
 from longrun.eventlog.snapshot import write_snapshot
-from longrun.eventlog.subjects import SESSION
+from longrun.eventlog.subjects import BLOCK_BYTES, BLOCKS, SESSION, Handle
 from longrun.eventlog.sweep import KINDS, State, judge, states, sweep
 from longrun.eventlog.tree import branch
-from tests.longrun.eventlog.sessions import directory, mark, noted, segment, whole_turn
+from tests.longrun.eventlog.sessions import directory, mark, noted, numbers_of, opened, segment, whole_turn
+from tests.longrun.eventlog.stored import summed
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -102,6 +104,15 @@ PLANTED = {
         ("design.reader",),
         f"{SUBJECTS}:single",
         says="4 events were acked; load() returned 1",
+    ),
+    "no seq check": Planted(
+        naive_no_seq_check,
+        "duplicate-entry",
+        "damage@s%2Fseg-000001.jsonl:misdirect:1:s%2Fseg-000000.jsonl",
+        "damage:misdirect",
+        ("design.reader",),
+        f"{SUBJECTS}:blocks",
+        says="5 acked events",
     ),
     "drop turn": Planted(
         naive_drop_turn, "lost", "kill@75", "kill", ("design.mend",), f"{SUBJECTS}:agent_hasty", says="was promised"
@@ -207,7 +218,7 @@ def test_the_fault_is_found_by_its_whole_family(fault: str, tmp_path: Path) -> N
     assert planted.kind in {finding.kind for finding in report.findings}, str(report)
 
 
-CORRECT = ("single", "grouped", "rotated", "single_inspected", "agent", "agent_hasty", "agent_compacted")
+CORRECT = ("single", "grouped", "rotated", "blocks", "single_inspected", "agent", "agent_hasty", "agent_compacted")
 
 
 @pytest.mark.parametrize("name", ["grouped", "agent_hasty"])
@@ -216,6 +227,16 @@ def test_the_correct_log_passes_every_kill(name: str, tmp_path: Path) -> None:
     report = explore(f"{SUBJECTS}:{name}", faults="kill", out=tmp_path, budget=Budget(real_kills=1))
     assert report.verdict == "consistent", str(report)
     assert all(count.judged >= 20 for count in report.faults), str(report)
+
+
+@pytest.mark.parametrize("moment", [26, 39])
+def test_a_log_that_was_put_back_with_its_mark_is_refused(moment: int, tmp_path: Path) -> None:
+    """All but the lease is of an earlier moment, and sound: the lease tells that more was promised."""
+    state = f"damage@s%2Flease:restore:{moment}"
+    report = explore(f"{SUBJECTS}:single_inspected", faults="damage", only=state, out=tmp_path)
+    assert report.verdict == "consistent", str(report)
+    (count,) = report.faults
+    assert (count.judged, count.refused) == (1, 1), str(report)
 
 
 @pytest.mark.full  # up to two thousand states each
@@ -229,7 +250,24 @@ def test_the_correct_log_passes_every_family(name: str, faults: str, tmp_path: P
     assert report.verdict == "consistent", str(report)
 
 
+def test_the_blocks_hold_whole_lines(tmp_path: Path) -> None:
+    """Each line ends with a block, but for the first ones of a segment: else nothing can tell a line from another."""
+    with open_log(tmp_path, SESSION, Opening(writer="w", clock=lambda: 0)) as log:
+        handle = Handle(tmp_path, Opening(), log, segments=True)
+        for events in BLOCKS:
+            handle.append(events)
+    ends = []
+    for number in (0, 1):
+        lines = segment(tmp_path, number).read_bytes().splitlines(keepends=True)
+        ends.append([sum(map(len, lines[: at + 1])) for at in range(len(lines))])
+    assert [[end for end in each if not end % BLOCK_BYTES] for each in ends] == [[4096, 8192], [4096, 8192, 12288]]
+
+
 # --- what crashlab cannot make of a file of lines ----------------------------------------------------
+
+
+def lines_of(tmp_path: Path) -> list[bytes]:
+    return segment(tmp_path).read_bytes().splitlines(keepends=True)
 
 
 def damaged(tmp_path: Path, kinds: tuple[str, ...], reader: Reads) -> Counter[str]:
@@ -251,6 +289,18 @@ def test_the_sweep_finds_it(module: ModuleType, kind: str, wrong: str, tmp_path:
     """A line that is gone is replayed across; a newer log is begun anew; and the correct reader refuses both."""
     assert damaged(tmp_path, (kind,), module.DESIGN.reader)[wrong] > 0
     assert damaged(tmp_path, (kind,), Reader()).keys() <= {"refused", "same"}
+
+
+def test_a_newer_log_of_two_writers_is_begun_anew_too(tmp_path: Path) -> None:
+    """Though its lease tells what was promised: the naive one takes that back, and the correct one refuses."""
+    noted(tmp_path, 1)
+    noted(tmp_path, 2)
+    segment(tmp_path).write_bytes(b"".join(summed(line, b'{"v":1,', b'{"v":2,') for line in lines_of(tmp_path)))
+    with pytest.raises(LogUnsupported, match="version 2"):
+        opened(tmp_path)
+    with opened(tmp_path, design=naive_newer_is_broken.DESIGN) as log:
+        assert numbers_of(log) == []
+    opened(tmp_path).close()
 
 
 def test_the_correct_reader_refuses_every_single_damage(tmp_path: Path) -> None:

@@ -5,6 +5,12 @@ somebody removed, or on a network file system that forgot it. The proof is the f
 each record bears its writer's, and a writer looks before each write whether a higher one stands in ``lease``, and
 whether the segment has grown without it. What slips between that look and the write is found by any reader, since
 two lines with one number, or with a fence that falls, are no torn tail.
+
+Beside its fence a writer notes what was promised when it came. So a log that was put back to an earlier moment, with
+its mark, is known by the lease that was not: unless all that is missing was promised to the last writer itself.
+
+The file has two halves of 64 bytes, written in turn: a slot with the fence, a slot with the promise. One of 64 bytes
+in all, two fences, is of a program that noted nothing; its fences count.
 """
 
 from __future__ import annotations
@@ -18,10 +24,19 @@ from typing import TYPE_CHECKING, Protocol
 from longrun.eventlog.barriers import sync_data
 from longrun.eventlog.errors import LogBusy, LogFenced
 from longrun.eventlog.segments import LEASE_NAME
-from longrun.eventlog.slots import NOTHING, SLOT_BYTES, SLOTS, Slots, read_slots
+from longrun.eventlog.slots import NOTED, NOTHING, SLOT_BYTES, SLOTS, Slots, read_slots
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+STRIDE = 2 * SLOT_BYTES
+"""A fence, and what was promised when it was taken."""
+
+
+def promised_before(directory: Path) -> int:
+    """What the last writers found promised; :data:`NOTHING` where the lease cannot tell."""
+    path = directory / LEASE_NAME
+    return max(read_slots(path.read_bytes(), STRIDE, NOTED), default=NOTHING) if path.exists() else NOTHING
 
 
 class Owner(Protocol):
@@ -31,8 +46,8 @@ class Owner(Protocol):
     def stored(self) -> int:
         """The highest fence that the file knew when the lease was taken; -1 for none."""
 
-    def claim(self, fence: int) -> None:
-        """Write our own fence, above all before it."""
+    def claim(self, fence: int, promised: int) -> None:
+        """Write our own fence, above all before it, and beside it what is promised by now."""
 
     def require(self, fence: int, descriptor: int, size: int) -> None:
         """Raise LogFenced unless the session is still ours, and the segment as we left it."""
@@ -54,7 +69,7 @@ class Lease:
         descriptor = os.open(directory / LEASE_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return Lease(directory, Slots.of(descriptor))
+            return Lease(directory, Slots.of(descriptor, STRIDE))
         except BlockingIOError as error:
             os.close(descriptor)
             text = f"{directory}: another process has this session open. Wait until it has ended, or inspect it."
@@ -68,13 +83,13 @@ class Lease:
         """The highest fence that the file knew when the lease was taken; -1 for none."""
         return self._slots.number
 
-    def claim(self, fence: int) -> None:
-        """Write our own fence, durably."""
-        self._slots.raise_to(fence, sync_data)
+    def claim(self, fence: int, promised: int) -> None:
+        """Write our own fence and what is promised, in one write, durably."""
+        self._slots.raise_to(fence, sync_data, noted=promised)
 
     def require(self, fence: int, descriptor: int, size: int) -> None:
         """Raise LogFenced where a higher fence than ours is stored, or the segment has not the ``size`` we left."""
-        found = max(read_slots(os.pread(self._slots.descriptor, SLOT_BYTES * SLOTS, 0)), default=NOTHING)
+        found = max(read_slots(os.pread(self._slots.descriptor, STRIDE * SLOTS, 0), STRIDE), default=NOTHING)
         if found > fence:
             text = f"{self.directory}: writer {found} has taken over from writer {fence}. Nothing more was written."
             raise LogFenced(text)

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 from longrun.eventlog import mending
 from longrun.eventlog.conduct import CONDUCT as CORRECT
 from longrun.eventlog.scan import Reader
-from longrun.eventlog.segments import MARK_NAME, segment_path
-from longrun.eventlog.slots import fresh
+from longrun.eventlog.segments import segment_path
 from longrun.eventlog.subjects import agent_on_log
+from longrun.eventlog.taking_back import take_back
 
 if TYPE_CHECKING:
     from longrun.eventlog.scan import Scan
 
 
 def mend(scan: Scan) -> None:
-    """Cut the open turn off, and take back the promises of its records."""
+    """Cut the open turn off, and take back the promises of its records, in the lease too."""
     mending.mend(scan)
     if not scan.grammar.open:
         return
     first = max(record.seq for record in scan.records if record.type == "turn/start")
     number, offset = scan.records.places[first]
     os.truncate(segment_path(scan.directory, number), offset)
-    (scan.directory / MARK_NAME).write_bytes(fresh(first - 1))
+    take_back(scan.directory, first - 1)
     vars(scan).update(vars(Reader().read(scan.directory)))
 
 

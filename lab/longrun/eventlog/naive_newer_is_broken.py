@@ -13,8 +13,10 @@ from longrun.eventlog import scan as correct
 from longrun.eventlog.design import DESIGN as CORRECT
 from longrun.eventlog.errors import LogUnsupported
 from longrun.eventlog.scan import Scan
-from longrun.eventlog.segments import MARK_NAME, segment_numbers, segment_path
+from longrun.eventlog.segments import segment_numbers, segment_path
+from longrun.eventlog.slots import NOTHING
 from longrun.eventlog.subjects import bare
+from longrun.eventlog.taking_back import take_back
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +33,7 @@ class Reader:
             for number in segment_numbers(directory):
                 path = segment_path(directory, number)
                 os.rename(path, f"{path}.broken")
-            os.unlink(directory / MARK_NAME)
+            take_back(directory, NOTHING)
             return Scan(directory)
 
 

@@ -1,6 +1,6 @@
 """The one fault: numbers and sums of neighbours are not compared, so a log is replayed across a gap.
 
-Each line verifies itself; that one is missing, no line can tell.
+Each line verifies itself; that one is missing, or of another place, no line can tell.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from longrun.eventlog.design import DESIGN as CORRECT
 from longrun.eventlog.grammar import Grammar
 from longrun.eventlog.scan import Reader
-from longrun.eventlog.subjects import bare
+from longrun.eventlog.subjects import BLOCKS, bare
 
 if TYPE_CHECKING:
     from longrun.eventlog.record import Draft, Record
@@ -32,4 +32,4 @@ def follows(_previous: Record | None, _record: Record) -> str:
 
 DESIGN = replace(CORRECT, reader=Reader(follows=follows, grammar=Unnumbered))
 
-subject = bare(DESIGN, name="eventlog/naive_no_seq_check")
+subject = bare(DESIGN, name="eventlog/naive_no_seq_check", values=BLOCKS, segments=True)

@@ -47,7 +47,7 @@ class PidFile:
         path.write_text(str(os.getpid()))
         return PidFile(path)
 
-    def claim(self, fence: int) -> None:
+    def claim(self, fence: int, promised: int) -> None:
         """There are no fences."""
 
     def require(self, fence: int, descriptor: int, size: int) -> None:

@@ -75,7 +75,7 @@ def _opened(directory: Path, session_id: str, how: Opening, owner: Owner) -> Eve
     fence = 1 + max(owner.stored, scan.grammar.fence, 0)
     if not (directory / MARK_NAME).exists():
         publish(directory / MARK_NAME, fresh())
-    owner.claim(fence)
+    owner.claim(fence, scan.promised)
     new = scan.empty
     if new:
         scan = _create(directory, session_id, how, fence)

@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from longrun.eventlog.errors import InvalidEvent
 from longrun.messages import parse_strict
 
 VERSION = 1
-"""Of a line. A higher one is read by a newer program."""
+"""Of a line, which begins with it. A higher one is read by a newer program; there is none before 1."""
 NO_SUM = "0" * 16
 """``prev`` of the first record."""
 _SUM_CHARACTERS = 16
@@ -106,20 +106,24 @@ def decode(line: bytes) -> Record:
         raise BadLine(text)
     try:
         form = parse_strict(line.decode("ascii"))
+        if version_of(line) != form["v"]:
+            _no_record("it does not begin with its version")
         return _record(form)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         text = f"a line that is no record ({error})"
         raise BadLine(text) from error
 
 
+def _no_record(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
 def _record(form: dict[str, Any]) -> Record:
-    if type(form["v"]) is not int or any(type(form[name]) is not int for name in _PLACE):
-        text = "a number is none"
-        raise ValueError(text)
+    if any(type(form[name]) is not int for name in _PLACE):
+        _no_record("a number is none")
     parent, ignorable = form.get("parent"), form.get("ignorable", False)
     if type(form["type"]) is not str or type(parent) not in (int, type(None)) or type(ignorable) is not bool:
-        text = "a field is of another type"
-        raise ValueError(text)
+        _no_record("a field is of another type")
     return Record(
         form["seq"],
         form["prev"],

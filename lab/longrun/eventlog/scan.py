@@ -1,13 +1,13 @@
 """Reading a log strictly: how far it is good, what it promised, and what the rest is.
 
 *Good* is a record that verifies itself, continues number, sum and fence, has a known version, and that the grammar
-allows. G is the last of the good prefix; W the highest promise that anything sound tells of: a slot of ``mark``, or
-the ``mark`` of a line, also of one behind a bad one. What follows G is a *torn tail* where G ≥ W: nobody was told
-of it. Where G < W it is *damage*. A crash leaves no other thing behind G than a torn tail: a record of a number that
-is taken, or of the next number with another sum before it, is the work of a second writer or of a tool, and refused
-whatever was promised.
+allows. G is the last of the good prefix; W the highest promise that anything sound tells of: a slot of ``mark``, the
+``mark`` of a line, also of one behind a bad one, or what a writer noted in ``lease``. What follows G is a *torn tail*
+where G ≥ W: nobody was told of it. Where G < W it is *damage*. A crash leaves no other thing behind G than a torn tail:
+a record of a number that is taken, or of the next number with another sum before it, is the work of a second writer or
+of a tool, and refused whatever was promised.
 
-Nothing is written here. The mark is read before the log, so that a living writer's log is never behind it.
+Nothing is written here. Mark and lease are read before the log, so that a living writer's log is never behind them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NoReturn
 from longrun.eventlog.errors import InvalidEvent, LogDamaged, LogUnsupported
 from longrun.eventlog.events import FORMAT, SHAPES
 from longrun.eventlog.grammar import Grammar
+from longrun.eventlog.lease import promised_before
 from longrun.eventlog.record import NO_SUM, VERSION, BadLine, decode, version_of
 from longrun.eventlog.repair import Evidence
-from longrun.eventlog.segments import MARK_NAME, segment_numbers, segment_path, snapshot_numbers
+from longrun.eventlog.segments import LEASE_NAME, MARK_NAME, segment_numbers, segment_path, snapshot_numbers
 from longrun.eventlog.shelf import Shelf
 from longrun.eventlog.slots import NOTHING, read_slots
 from longrun.eventlog.snapshot import NoSnapshot, Snapshot, load_snapshot, require_bound
@@ -98,6 +99,10 @@ def sound_lines(data: bytes) -> list[Record]:
     return found
 
 
+def _up_to(newest: int) -> str:
+    return "1 alone" if newest == 1 else f"1 to {newest}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
     """The reading, in pieces that a naive reader exchanges.
@@ -132,10 +137,12 @@ class _Reading:
         self._last: Record | None = None
         self._from = 0
         self._claims: list[Snapshot] = []
+        self._noted = NOTHING
 
     def whole(self, *, snapshots: bool) -> Scan:
-        """All of it. The mark comes first: a living writer raises it after the log."""
+        """All of it. What was promised comes first: a living writer raises that after the log."""
         scan, directory = self._scan, self._scan.directory
+        self._noted = promised_before(directory)
         marks = self._marks()
         numbers = segment_numbers(directory)
         while numbers and numbers[-1] and not segment_path(directory, numbers[-1]).stat().st_size:
@@ -184,6 +191,8 @@ class _Reading:
             self._refuse("missing", "the log that the mark tells of", "no segment", path=scan.directory / MARK_NAME)
         if snapshot_numbers(scan.directory):
             self._refuse("missing", "the log that a snapshot tells of", "no segment", path=scan.directory)
+        if self._noted > NOTHING:
+            self._refuse("missing", "the log that the lease tells of", "no segment", path=scan.directory / LEASE_NAME)
 
     def _segment(self, number: int, *, last: bool) -> None:
         scan, at = self._scan, self._from
@@ -209,8 +218,8 @@ class _Reading:
     def _line_is_good(self, line: bytes, place: tuple[int, int], before: tuple[int, int]) -> bool:
         """Take one line, if it is good; else ``_reason`` says what it is."""
         scan, first = self._scan, not len(self._scan.records)
-        if first and (version_of(line) or 0) > VERSION:
-            self._newer(f"version {version_of(line)}; this program reads up to {VERSION}")
+        if first:
+            self._require_version(version_of(line))
         try:
             record = decode(line)
         except BadLine as bad:
@@ -238,13 +247,17 @@ class _Reading:
         return f"{reason}: {len(line)} bytes, {line[:24]!r}"
 
     def _require_known(self, line: bytes, record: Record) -> None:
-        if (version_of(line) or 0) > VERSION:
-            self._newer(f"record {record.seq} has version {version_of(line)}; this program reads up to {VERSION}")
+        self._require_version(version_of(line), f"record {record.seq} has ")
         if record.type not in SHAPES and not record.ignorable:
             self._newer(f"record {record.seq} is of the unknown type {record.type!r}, and may not be passed over")
         stored = record.data.get("format") if record.type == "session/start" and type(record.data) is dict else None
-        if type(stored) is int and stored > FORMAT:
-            self._newer(f"format {stored}; this program reads up to {FORMAT}")
+        if type(stored) is int and not 1 <= stored <= FORMAT:
+            self._newer(f"format {stored}; this program reads {_up_to(FORMAT)}")
+
+    def _require_version(self, version: int | None, where: str = "") -> None:
+        """Raise LogUnsupported for a version that this program does not know; None is that of no record."""
+        if version is not None and not 1 <= version <= VERSION:
+            self._newer(f"{where}version {version}; this program reads {_up_to(VERSION)}")
 
     def _check_seal(self, record: Record, before: tuple[int, int]) -> None:
         """A later segment says how long the one before it is, and how it ends."""
@@ -264,7 +277,7 @@ class _Reading:
         scan = self._scan
         first = scan.records[0].sum if len(scan.records) else ""
         claimed = [snapshot.seq for snapshot in self._claims if snapshot.origin == first]
-        scan.promised = max([self._reader.promise(scan, marks), *claimed])
+        scan.promised = max([self._reader.promise(scan, marks), *claimed, self._noted])
         self._refuse_strangers()
         if scan.good < scan.promised or scan.empty:
             kind = "bad-line" if scan.tail else "missing"

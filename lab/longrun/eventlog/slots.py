@@ -2,7 +2,10 @@
 
 A crash may spoil the slot that is being written; the other one still holds the number before. The larger of the
 sound ones counts, since the number only grows. The promise of a log (``mark``) and the token of its writer (``lease``)
-are kept so. Both slots lie in the first 64 bytes of a file, so in one sector.
+are kept so. Both lie in the first 128 bytes of a file, so in one sector.
+
+Beside a number another one may be *noted*, in the same write: its sum is made otherwise, so that none is taken for
+the other, wherever it lies.
 """
 
 from __future__ import annotations
@@ -21,30 +24,32 @@ SLOTS = 2
 _DIGITS = 16
 NOTHING = -1
 """What a pair of slots says before anything was written into them."""
+HELD, NOTED = b"slot", b"note"
+"""What a slot is: the number that counts, or one that is noted beside it."""
 
 
-def slot_of(number: int) -> bytes:
+def slot_of(number: int, what: bytes = HELD) -> bytes:
     """One slot: the number, which may be -1, and its sum.
 
     >>> slot_of(7)
     b'00000000000000076ebcee4289a11bb0'
     """
     digits = f"{number:0{_DIGITS}d}".encode()
-    return digits + sum_of(b"slot " + digits).encode()
+    return digits + sum_of(b"%b %b" % (what, digits)).encode()
 
 
-def number_of(slot: bytes) -> int | None:
+def number_of(slot: bytes, what: bytes = HELD) -> int | None:
     """The number of a sound slot, None for any other bytes."""
     digits = slot[:_DIGITS]
-    if len(slot) != SLOT_BYTES or slot[_DIGITS:] != sum_of(b"slot " + digits).encode():
+    if len(slot) != SLOT_BYTES or slot[_DIGITS:] != sum_of(b"%b %b" % (what, digits)).encode():
         return None
     return int(digits)
 
 
-def read_slots(data: bytes) -> list[int]:
-    """The numbers of the sound slots; empty where both are bad."""
-    slots = (data[at * SLOT_BYTES : (at + 1) * SLOT_BYTES] for at in range(SLOTS))
-    return [number for slot in slots if (number := number_of(slot)) is not None]
+def read_slots(data: bytes, stride: int = SLOT_BYTES, what: bytes = HELD) -> list[int]:
+    """The numbers of the sound slots; empty where all are bad. Each of the pair has ``stride`` bytes, so one or two."""
+    slots = (data[at : at + SLOT_BYTES] for at in range(0, SLOTS * stride, SLOT_BYTES))
+    return [number for slot in slots if (number := number_of(slot, what)) is not None]
 
 
 def fresh(number: int = NOTHING) -> bytes:
@@ -54,26 +59,30 @@ def fresh(number: int = NOTHING) -> bytes:
 
 @dataclass(eq=False)
 class Slots:
-    """An open pair. ``raise_to`` never touches the slot that holds the number that counts."""
+    """An open pair. ``raise_to`` never touches the slot that holds the number that counts.
+
+    Where ``stride`` is two slots, what is noted beside a number is written with it.
+    """
 
     descriptor: int
     number: int
     _at: int
+    stride: int = SLOT_BYTES
 
     @staticmethod
-    def of(descriptor: int) -> Slots:
+    def of(descriptor: int, stride: int = SLOT_BYTES) -> Slots:
         """The pair in an open file; :data:`NOTHING` where no slot is sound."""
-        data = os.pread(descriptor, SLOT_BYTES * SLOTS, 0)
-        found = [number_of(data[at * SLOT_BYTES : (at + 1) * SLOT_BYTES]) for at in range(SLOTS)]
-        best = max(range(SLOTS), key=lambda at: NOTHING - 1 if (number := found[at]) is None else number)
-        held = found[best]
-        return Slots(descriptor, NOTHING if held is None else held, best)
+        data = os.pread(descriptor, stride * SLOTS, 0)
+        halves = (data[at * stride : (at + 1) * stride] for at in range(SLOTS))
+        found = [max(read_slots(half, stride), default=NOTHING - 1) for half in halves]
+        best = max(range(SLOTS), key=found.__getitem__)
+        return Slots(descriptor, max(found[best], NOTHING), best, stride)
 
-    def raise_to(self, number: int, sync: Callable[[int], None] | None = None) -> None:
+    def raise_to(self, number: int, sync: Callable[[int], None] | None = None, *, noted: int | None = None) -> None:
         """Write a higher number into the other slot; durable when this returns, where ``sync`` makes it so."""
         other = (self._at + 1) % SLOTS
-        data = slot_of(number)
-        if os.pwrite(self.descriptor, data, other * SLOT_BYTES) != len(data):
+        data = slot_of(number) + (b"" if noted is None else slot_of(noted, NOTED))
+        if os.pwrite(self.descriptor, data, other * self.stride) != len(data):
             text = "a slot was written in part"
             raise OSError(text)
         if sync is not None:

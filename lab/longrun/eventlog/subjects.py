@@ -50,6 +50,20 @@ GROUPS: tuple[list[Any], ...] = (
 )
 
 
+def filling(number: int, size: int) -> dict[str, Any]:
+    """A note whose line, with its LF, has ``size`` bytes in a log of less than ten records."""
+    return {"n": number, "text": "x" * (size - NOTE_BYTES)}
+
+
+BLOCK_BYTES, NOTE_BYTES, STARTS_BYTES, SEGMENT_BYTES = 4096, 154, 332, 191
+"""Of a block; of a note's line but for its text; of ``session/start`` and ``writer/start``; of ``segment/start``."""
+BLOCKS: tuple[list[Any], ...] = (
+    [filling(0, BLOCK_BYTES - STARTS_BYTES), filling(1, BLOCK_BYTES)],
+    [filling(2, BLOCK_BYTES - SEGMENT_BYTES), filling(3, BLOCK_BYTES), filling(4, BLOCK_BYTES)],
+)
+"""Records that begin and end with a block: one that is written into another file is a whole line there."""
+
+
 @dataclass(eq=False)
 class Handle:
     """A log as a program holds it that goes on after an error: it opens a broken one again.
@@ -61,6 +75,7 @@ class Handle:
     opening: Opening
     log: EventLog
     snapshots: bool = False
+    segments: bool = False
     unsure: bool = False
 
     def append(self, events: list[Any]) -> None:
@@ -71,6 +86,8 @@ class Handle:
             there = next(n for n in range(len(events), -1, -1) if events[:n] == have[len(have) - n :])
             events = events[there:]
         self.unsure = True
+        if self.segments and self.load():
+            self.log.rotate(force=True)
         for event in events:
             self.log.append(Note(note=event))
         self.log.barrier()
@@ -94,12 +111,22 @@ class Handle:
         self.log.close()
 
 
-def bare(design: Design = DESIGN, *, name: str, values: tuple[list[Any], ...] = SINGLE, snapshots: bool = False) -> Log:
-    """The subject that appends ``values`` to a log of ``design``; each in a segment of its own, with ``snapshots``."""
+def bare(
+    design: Design = DESIGN,
+    *,
+    name: str,
+    values: tuple[list[Any], ...] = SINGLE,
+    snapshots: bool = False,
+    segments: bool = False,
+) -> Log:
+    """The subject that appends ``values`` to a log of ``design``.
+
+    With ``segments`` each goes into a segment of its own; with ``snapshots`` each segment is ended, and known by one.
+    """
 
     def opened(lab: Lab) -> Handle:
         opening = Opening(design=design, writer="w", clock=lambda: 0)
-        return Handle(lab.dir, opening, open_log(lab.dir, SESSION, opening), snapshots)
+        return Handle(lab.dir, opening, open_log(lab.dir, SESSION, opening), snapshots, segments)
 
     return Log(Handle.append, Handle.load, open=opened, close=Handle.close, name=name, values=values)
 
@@ -239,4 +266,5 @@ agent = agent_on_log(name="eventlog/correct, an agent")
 agent_hasty = agent_on_log(name="eventlog/correct, an agent, hasty model", persona="hasty")
 single_inspected = inspected(name="eventlog/correct, inspected")
 agent_compacted = agent_on_log(name="eventlog/correct, an agent that compacts", keep=3)
+blocks = bare(name="eventlog/correct, a segment each, of whole blocks", values=BLOCKS, segments=True)
 rotated = bare(name="eventlog/correct, a segment and a snapshot each", values=GROUPS[:2], snapshots=True)

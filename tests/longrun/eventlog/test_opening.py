@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
-from longrun.eventlog.errors import LogBusy
+from longrun.eventlog.design import DESIGN
+from longrun.eventlog.errors import LogBusy, LogDamaged
 from longrun.eventlog.events import Note
 from longrun.eventlog.grammar import Grammar
+from longrun.eventlog.lease import promised_before
 from longrun.eventlog.opening import Opening, inspect, open_log
 from longrun.eventlog.repair import Found
+from longrun.eventlog.scan import Reader
+from longrun.eventlog.slots import NOTED, NOTHING, slot_of
 from tests.longrun.eventlog.sessions import (
     NAME,
     answer,
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 
     from longrun.eventlog.grammar import Pending
     from longrun.eventlog.log import EventLog
+    from longrun.eventlog.record import Draft, Record
 
 
 def test_a_new_session_is_there_whole_and_promised(tmp_path: Path) -> None:
@@ -222,3 +229,84 @@ def test_the_grammar_of_a_reader_is_that_of_the_writer(tmp_path: Path) -> None:
         read = vars(inspect(tmp_path, NAME).grammar)
         assert {**written, "fence": 0} == {**read, "fence": 0}
         assert set(written) == set(vars(Grammar()))
+
+
+def put_back(root: Path, earlier: dict[str, bytes]) -> None:
+    """All files but the lease as they were; what was not there then is removed."""
+    for name in files(root).keys() - {"lease"}:
+        (segment(root).parent / name).unlink()
+    for name in earlier.keys() - {"lease"}:
+        (segment(root).parent / name).write_bytes(earlier[name])
+
+
+def test_a_log_that_was_put_back_is_known_by_its_lease(tmp_path: Path) -> None:
+    """All but the lease is of an earlier moment, the mark too: what was promised to a later writer is gone."""
+    noted(tmp_path, 1)
+    earlier = files(tmp_path)
+    noted(tmp_path, 2)
+    noted(tmp_path, 3)
+    put_back(tmp_path, earlier)
+    before = files(tmp_path)
+    for attempt in (opened, lambda root: inspect(root, NAME)):
+        with pytest.raises(LogDamaged, match="record 3 of 4 that are promised"):
+            attempt(tmp_path)
+    assert files(tmp_path) == before
+    with patch("longrun.eventlog.scan.promised_before", return_value=NOTHING):  # nothing else tells
+        assert inspect(tmp_path, NAME).report == []
+
+
+def test_a_lease_that_tells_of_a_log_is_no_new_session(tmp_path: Path) -> None:
+    """Log and mark are both gone. Where nothing had been promised, as before the first record, it is a new one."""
+    opened(tmp_path).close()
+    put_back(tmp_path, {})
+    opened(tmp_path).close()
+    opened(tmp_path).close()
+    put_back(tmp_path, {})
+    before = files(tmp_path)
+    for attempt in (opened, lambda root: inspect(root, NAME)):
+        with pytest.raises(LogDamaged, match="the log that the lease tells of"):
+            attempt(tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_what_the_last_writer_was_promised_itself_the_lease_cannot_tell(tmp_path: Path) -> None:
+    """The bound of it: a log that was put back, with its mark, to a moment of its last opening, is taken."""
+    with opened(tmp_path) as log:
+        log.add(Note(note={"n": 1}))
+        log.barrier()
+        earlier = files(tmp_path)
+        log.add(Note(note={"n": 2}))
+    put_back(tmp_path, earlier)
+    assert inspect(tmp_path, NAME).records[-1].data == {"n": 1}
+
+
+@pytest.mark.parametrize("pair", [(7, 90), (90, 7)])
+def test_a_lease_of_before_it_noted_anything_is_read(tmp_path: Path, pair: tuple[int, int]) -> None:
+    """Two fences side by side: neither is taken for a promise, the higher one counts, and is not written over."""
+    noted(tmp_path, 1)
+    lease = segment(tmp_path).parent / "lease"
+    old = b"".join(map(slot_of, pair))
+    lease.write_bytes(old)
+    assert inspect(tmp_path, NAME).promised == 2
+    with opened(tmp_path) as log:
+        assert log.fence == 91
+    assert lease.read_bytes() == old + slot_of(91) + slot_of(2, NOTED)
+    assert promised_before(lease.parent) == 2
+
+
+def test_a_reader_beside_writers_is_never_ahead_of_what_it_read(tmp_path: Path) -> None:
+    """While it reads the log, one writer ends and another comes, who notes more than there was."""
+    noted(tmp_path, 1)
+
+    class Slow(Grammar):
+        """Its first record takes so long that two writers come and go."""
+
+        def advance(self, record: Record | Draft) -> None:
+            super().advance(record)
+            if self.seq == 1:
+                noted(tmp_path, 2)
+                noted(tmp_path, 3)
+
+    how = Opening(design=replace(DESIGN, reader=Reader(grammar=Slow)))
+    assert inspect(tmp_path, NAME, how).records[-1].data == {"n": 1}
+    assert promised_before(segment(tmp_path).parent) > 2

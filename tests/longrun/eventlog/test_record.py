@@ -76,6 +76,16 @@ def test_a_field_of_another_type_is_no_record(field: str, value: Any) -> None:
         decode(b'%b,"sum":"%b"}' % (body, sum_of(body).encode()))
 
 
+def test_a_line_begins_with_its_version() -> None:
+    """Else a newer one would be read by whoever knows only where to look for it."""
+    form = json.loads(encode(draft({"n": 1})))
+    del form["sum"]
+    body = json.dumps({"seq": form.pop("seq"), **form}, separators=(",", ":")).encode()
+    assert body.startswith(b'{"seq":3,"v":1,')
+    with pytest.raises(BadLine, match="does not begin with its version"):
+        decode(b'%b,"sum":"%b"}' % (body[:-1], sum_of(body[:-1]).encode()))
+
+
 def test_the_version_can_be_read_though_nothing_else_can() -> None:
     """A newer program may have another sum, and other fields."""
     assert version_of(b'{"v":12,"checksum":"?"') == 12

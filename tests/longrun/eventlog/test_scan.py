@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from longrun.eventlog.errors import LogDamaged, LogUnsupported
 from longrun.eventlog.events import Note
 from longrun.eventlog.opening import inspect
-from longrun.eventlog.record import Draft, decode, encode, sum_of
 from longrun.eventlog.segments import segment_numbers, segment_path
-from longrun.eventlog.slots import fresh
 from tests.longrun.eventlog.sessions import NAME, directory, files, mark, noted, numbers_of, opened, segment
+from tests.longrun.eventlog.stored import next_line, put, summed
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def put(root: Path, *lines: bytes, promised: int | None = None) -> None:
-    """Lay these bytes down as the log; ``promised`` is what the mark says then."""
-    segment(root).write_bytes(b"".join(lines))
-    if promised is not None:
-        mark(root).write_bytes(fresh(promised))
-
-
-def next_line(line: bytes, **fields: Any) -> bytes:
-    """A sound line that follows another one, but for ``fields``."""
-    last = decode(line.rstrip(b"\n"))
-    form = {"seq": last.seq + 1, "prev": last.sum, "mark": last.mark, "fence": last.fence, "time_ms": 0}
-    form |= {"parent": None, "type": "note", "data": {"n": 99}, "ignorable": True}
-    return encode(Draft(**{**form, **fields})) + b"\n"
 
 
 def refuses(root: Path, kind: str) -> LogDamaged:
@@ -171,8 +155,7 @@ def test_a_line_in_a_wrong_place_is_damage(tmp_path: Path) -> None:
 def test_a_newer_log_is_not_damaged(tmp_path: Path, old: bytes, new: bytes, says: str) -> None:
     """It is another kind of refusal, and it leaves everything as it is."""
     lines = noted(tmp_path, 1)
-    body = lines[0][: lines[0].rindex(b',"sum"')].replace(old, new)
-    put(tmp_path, b'%b,"sum":"%b"}\n' % (body, sum_of(body).encode()), *lines[1:])
+    put(tmp_path, summed(lines[0], old, new), *lines[1:])
     before = files(tmp_path)
     for act in (lambda: inspect(tmp_path, NAME), lambda: opened(tmp_path)):
         with pytest.raises(LogUnsupported, match=says):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from longrun.eventlog.slots import NOTHING, SLOT_BYTES, Slots, fresh, number_of, read_slots, slot_of
+from longrun.eventlog.slots import HELD, NOTED, NOTHING, SLOT_BYTES, Slots, fresh, number_of, read_slots, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,3 +71,16 @@ def test_both_bad_is_nothing() -> None:
     assert read_slots(b"\0" * 64) == []
     assert read_slots(fresh()) == [NOTHING, NOTHING]
     assert read_slots(b"") == []
+
+
+def test_what_is_noted_beside_a_number_is_written_with_it_and_never_taken_for_one(slots: Slots) -> None:
+    """In one write, half by half; as large as it may be, it does not count."""
+    paired = Slots.of(slots.descriptor, 2 * SLOT_BYTES)
+    for number in range(4):
+        paired.raise_to(number, noted=100 + number)
+    data = os.pread(slots.descriptor, 999, 0)
+    assert len(data) == 4 * SLOT_BYTES
+    assert sorted(read_slots(data, 2 * SLOT_BYTES, HELD)) == [2, 3]
+    assert sorted(read_slots(data, 2 * SLOT_BYTES, NOTED)) == [102, 103]
+    assert Slots.of(slots.descriptor, 2 * SLOT_BYTES).number == 3
+    assert number_of(slot_of(7, NOTED)) is None

@@ -70,9 +70,12 @@ class MessageList:
         return []
 
     def go_back(self, text: str) -> None:
-        """Copy what stands before that message into a new file, which is there whole or not at all."""
-        entries = self._files[FIRST]
-        kept = entries[: next(at for at, each in enumerate(entries) if text_of(each) == text)]
+        """Copy what stands before that message."""
+        self.branch(next(at for at, each in enumerate(self._files[FIRST]) if text_of(each) == text))
+
+    def branch(self, count: int) -> None:
+        """Go on from the first ``count`` messages, in a new file, which is there whole or not at all."""
+        kept = self._files[FIRST][:count]
         temporary = temporary_name(self._directory / COPY)
         write_new(temporary, b"".join(canonical(entry).encode() + b"\n" for entry in kept), sync=True)
         os.rename(temporary, self._directory / COPY)

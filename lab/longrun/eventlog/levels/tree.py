@@ -83,6 +83,10 @@ class EntryTree:
         found = next(line for line in self._lines if "message" in line and text_of(line["message"]) == text)
         self._add({"leaf": found["parent"]})
 
+    def branch(self, count: int) -> None:
+        """Go on behind the first ``count`` lines."""
+        self._add({"leaf": count - 1 if count else None})
+
     def went_back(self) -> bool:
         """Whether the leaf was ever moved."""
         return any("leaf" in line for line in self._lines)
