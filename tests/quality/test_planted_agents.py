@@ -153,14 +153,25 @@ MOMENTS = len(("before the last effect", "the end"))
 
 @pytest.mark.parametrize("fault", DAMAGED)
 def test_blindness_to_damage_is_found_by_damage_alone(fault: str, tmp_path: Path) -> None:
-    """Kills find nothing; damage finds the stated kind, and nothing but it; with the correct load it is clean."""
+    """Kills find nothing; damage finds the stated kind, and nothing but it; the correct load stands that state."""
     module, kind, faults = DAMAGED[fault]
-    report = explore(f"{module.__name__}:subject", faults=f"kill,{faults}", out=tmp_path, budget=FAST)
+    budget = replace(FAST, lost=12)  # of hundreds
+    report = explore(f"{module.__name__}:subject", faults=f"kill,{faults}", out=tmp_path, budget=budget)
     kill, damage = report.faults
     assert (kill.violation, damage.violation > 0) == (0, True), str(report)
     assert (report.verdict, kinds(report)) == ("violation", {kind}), str(report)
     assert not report.unmeasured, str(report)
     assert {finding.disk[0].path for finding in report.findings} == {"checkpoint.json"}
+    subject = describe(replace(module.HARNESS, load=correct.load), name="mended")
+    mended = explore(subject, faults="damage", only=report.findings[0].id, out=tmp_path, budget=FAST)
+    assert (mended.verdict, mended.faults[0].judged) == ("consistent", 1), str(mended)
+
+
+@pytest.mark.full  # each bit of a short checkpoint; one state of each is in the quick profile
+@pytest.mark.parametrize("fault", DAMAGED)
+def test_with_the_correct_load_all_damage_is_met(fault: str, tmp_path: Path) -> None:
+    """The one piece put right, no state is a violation."""
+    module, _, faults = DAMAGED[fault]
     subject = describe(replace(module.HARNESS, load=correct.load), name="mended", body_bytes=SHORT_BODY_BYTES)
     mended = explore(subject, faults=faults, out=tmp_path, budget=FAST)
     assert mended.verdict == "consistent", str(mended)
