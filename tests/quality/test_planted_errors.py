@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from crashlab import Log, Store, Subject
 
-LONG = Budget(real_kills=1, time_s=400.0)
+LONG = Budget(real_kills=1)
 FOUND: dict[str, tuple[Store | Log | Subject, str, set[str], str]] = {
     "swallows ENOSPC": (stores.SWALLOWS, "error:ENOSPC", {"lost"}, "Let the OSError out"),
     "swallows EIO": (stores.SWALLOWS, "error:EIO", {"lost"}, "Let the OSError out"),

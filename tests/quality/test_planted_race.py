@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from crashlab import Log, Report, Subject
 
-SHORT = Budget(real_kills=0, sample=25, time_s=400.0)
+SHORT = Budget(real_kills=0, sample=25)
 LONG = replace(SHORT, sample=200)
 FOUND: dict[str, tuple[Store | Log | Subject, set[str], str]] = {
     "one temporary name": (stores.FIXED_NAME, {"torn", "stuck"}, "a name of its own"),

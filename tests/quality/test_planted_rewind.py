@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from crashlab.trace import Trace
     from tests.quality.rewind_agents import Planted
 
-FAST = Budget(real_kills=1, nested=3, time_s=600.0)
+FAST = Budget(real_kills=1, nested=3)
 AT_THE_END = [name for name, planted in PLANTED.items() if planted.family == "end"]
 BY_KILL = [name for name, planted in PLANTED.items() if planted.family == "kill"]
 IN_A_STATE = [name for name, planted in PLANTED.items() if planted.family != "end"]

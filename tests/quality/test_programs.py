@@ -193,7 +193,7 @@ def test_a_script_that_looks_up_its_own_line_does_nothing_twice(command: str, ki
     assert report.verdict == ("violation" if kinds else "consistent")
 
 
-ON_DISK = replace(FEW, violations=2, anew=0, real_kills=0, images=800, time_s=250.0)
+ON_DISK = replace(FEW, violations=2, anew=0, real_kills=0, images=800)
 
 
 @pytest.mark.parametrize(
