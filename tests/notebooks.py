@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HOME = Path(__file__).parents[1] / "notebooks"
-CELL_TIMEOUT_S = 240
+CELL_TIMEOUT_S = 900
 """For a machine that is very busy; on an idle one the slowest cell takes some seconds."""
 SIZE_BYTES_AT_MOST = 200_000
 CELL_LINES_AT_MOST = 25

@@ -30,5 +30,5 @@ def as_installed(folder: Path) -> dict[str, str]:
 def shell(text: str, folder: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """What comes of a block that a reader pastes into a shell, which ends at the first failure."""
     return subprocess.run(
-        ["bash", "-e", "-c", text], cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=300
+        ["bash", "-e", "-c", text], cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=900
     )

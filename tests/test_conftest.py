@@ -45,7 +45,7 @@ def session(
     environment = {**os.environ, "CRASHLAB_TEST_PROFILE": profile, "READER": str(reader)}
     given = () if reader is None else (reader,)
     return subprocess.run(
-        command, cwd=folder, env=environment, pass_fds=given, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=folder, env=environment, pass_fds=given, capture_output=True, text=True, check=False, timeout=600
     )
 
 

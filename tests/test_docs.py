@@ -68,7 +68,7 @@ def test_the_code_of_the_first_page_ends_as_it_says(outcome: str, text: str, tmp
     """A newcomer who pastes a block into a file and runs pytest sees what the page says."""
     (tmp_path / "test_notes.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_notes.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
     shown = done.stdout + done.stderr
     if outcome == "consistent":
         assert done.returncode == 0, shown
@@ -88,7 +88,7 @@ def test_the_histories_of_the_first_page_break_its_correct_save(position: int, t
     (tmp_path / "notes.py").write_text(RUNNABLE[1][1])
     (tmp_path / "test_histories.py").write_text(HISTORIES[position])
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_histories.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=400)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "VIOLATION" in done.stdout
     if position == 0:

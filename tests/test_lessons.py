@@ -228,7 +228,7 @@ def test_a_demonstration_runs_by_its_path(tmp_path: Path) -> None:
     """From any folder, as a learner starts it, with nothing but its text on stdout."""
     path = FOLDERS[0] / "demo.py"
     done = subprocess.run(
-        [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "".join(f"{line}\n" for line in exhibit(path).tell(exhibit(path).kept()))

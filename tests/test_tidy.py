@@ -12,7 +12,7 @@ import io
 import os
 import re
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -55,6 +55,11 @@ class Source:
         return ast.parse(self.text) if self.is_python else ast.Module([], [])
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of the tree, which most rules look at."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def comments(self) -> list[tuple[int, str]]:
         """Line and text of every comment; strings that look like one do not count."""
         if not self.is_python:
@@ -80,21 +85,21 @@ def layering(source: Source) -> Iterator[str]:
             strangers.add("crashlab")
     else:
         return
-    for line, module in imports(source.tree):
+    for line, module in imports(source.nodes):
         if module.split(".")[0] in strangers:
             yield source.complaint(line, f"imports {module}; this layer must not know it")
     if DEMO_BY_NAME.match(source.path):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             dotted = re.fullmatch(r"(\w+)([.:][\w.:]*)?", node.value)
             if dotted and dotted[1] in strangers - {"benchmarks", "crashlab"}:
                 yield source.complaint(node.lineno, f"names {node.value!r}; this layer must not know it")
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and module of every import, wherever it stands."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -103,7 +108,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def function_length(source: Source) -> Iterator[str]:
     """No function is longer than 40 lines, docstring included."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             limit = LONG_FUNCTIONS.get(f"{source.path}:{node.name}", FUNCTION_LINES)
@@ -127,14 +132,14 @@ def module_docstring(source: Source) -> Iterator[str]:
 def docstring_of_tests(source: Source) -> Iterator[str]:
     """Every test says in its docstring which behaviour it shows."""
     if Path(source.path).name.startswith("test_"):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node):
                 yield source.complaint(node.lineno, f"{node.name} has no docstring: which behaviour does it show?")
 
 
 def bare_except(source: Source) -> Iterator[str]:
     """A handler names what it handles."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and node.type is None:
             yield source.complaint(node.lineno, "bare except: name the errors")
 
@@ -142,7 +147,7 @@ def bare_except(source: Source) -> Iterator[str]:
 def sleep(source: Source) -> Iterator[str]:
     """Nothing in lab/ sleeps in order to wait: wait for the thing itself."""
     if source.path.startswith("lab/"):
-        for line, name in calls(source.tree):
+        for line, name in calls(source.nodes):
             if name in {"time.sleep", "sleep", "asyncio.sleep"}:
                 yield source.complaint(line, f"{name}: wait for the thing itself, not for a while")
 
@@ -150,15 +155,15 @@ def sleep(source: Source) -> Iterator[str]:
 def printing(source: Source) -> Iterator[str]:
     """In crashlab only the command and the report views print."""
     if source.path.startswith("lab/crashlab/") and not MAY_PRINT.match(source.path):
-        for line, name in calls(source.tree):
+        for line, name in calls(source.nodes):
             if name == "print":
                 yield source.complaint(line, "print: return data; cli and report print it")
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def calls(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and dotted name of every call of a plain name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             yield node.lineno, ast.unparse(node.func)
 
 
@@ -169,7 +174,7 @@ def unfinished(source: Source) -> Iterator[str]:
     for number, line in enumerate(source.text.splitlines(), 1):
         if re.search(r"\b(TOD[O]|FIXM[E]|XX[X])\b", line):
             yield source.complaint(number, "a note to oneself: do it, or file it")
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Raise) and node.exc and "NotImplementedError" in ast.unparse(node.exc):
             yield source.complaint(node.lineno, "a stub: leave it away until it works")
 
@@ -342,7 +347,7 @@ def test_long_functions_stay_few_and_bounded() -> None:
     present = {
         f"{source.path}:{node.name}"
         for source in repository()
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert set(LONG_FUNCTIONS) <= present

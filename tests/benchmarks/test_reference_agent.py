@@ -84,7 +84,7 @@ def test_every_correct_module_and_every_subject_of_it_has_its_rows() -> None:
 
 def test_a_row_tells_of_states_in_which_a_person_is_asked(tmp_path: Path) -> None:
     """A correct program: no violation, and the honest unknowns are counted."""
-    budget = Budget(real_kills=1, time_s=600.0)
+    budget = Budget(real_kills=1)
     line = agent_rows.tried(ASKS, budget, tmp_path, seed=0, progress=lambda *_: None)
     assert (line["verdict"], line["findings"], line["count"]["violation"]) == ("consistent", [], 0)
     assert 0 < line["count"]["unknown"] < line["count"]["distinct"]
@@ -94,7 +94,7 @@ def test_a_row_tells_of_states_in_which_a_person_is_asked(tmp_path: Path) -> Non
 
 def test_a_row_with_a_fault_is_shown_as_one(tmp_path: Path) -> None:
     """A program that mails again after a second kill: its kind and its state are told."""
-    budget = Budget(real_kills=1, nested=4, time_s=600.0)
+    budget = Budget(real_kills=1, nested=4)
     line = agent_rows.tried(SLIPS, budget, tmp_path, seed=0, progress=lambda *_: None)
     assert line["verdict"] == "violation"
     assert line["count"]["fault"] == "recovery"

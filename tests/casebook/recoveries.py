@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from crashlab import Lab
 
 TRIES = 3
+HANGS_S = 1.5
+"""The time limit where a recovery never ends, as each is waited for; the recorded run has six times as much."""
 
 
 def kinds_of(lab: Lab) -> list[str]:
@@ -335,7 +337,7 @@ SCENARIOS: dict[str, Scenario] = {
         *("duplicate-effect", "invalid-transcript"),
     ),
     "a turn without an end": scenario(
-        Subject(take_turn, wait_for_the_turn, timeout_s=0.3), Subject(take_turn, end_the_turn), "kill", "hang"
+        Subject(take_turn, wait_for_the_turn, timeout_s=HANGS_S), Subject(take_turn, end_the_turn), "kill", "hang"
     ),
     "an approval closed by the wrong id": scenario(
         Subject(ask_approval, partial(resume_approval, by="message"), view=str),
@@ -344,7 +346,7 @@ SCENARIOS: dict[str, Scenario] = {
         "stuck",
     ),
     "a recovery without a bound": scenario(
-        Subject(ask_renamed, resume_for_ever, check=check_told, timeout_s=0.3),
+        Subject(ask_renamed, resume_for_ever, check=check_told, timeout_s=HANGS_S),
         Subject(ask_renamed, resume_bounded, check=check_told),
         "kill",
         "hang",

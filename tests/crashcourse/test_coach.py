@@ -333,7 +333,7 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
         }
         command = [sys.executable, "-m", "crashcourse", "check", SLUG, "--coach"]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=900
         )
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("VIOLATION  unbreakable-save  0/100")

@@ -15,7 +15,7 @@ import pytest
 from crashcourse import folders
 from crashcourse.folders import temporary
 
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 HOLDS = """
 import os, sys
 from crashcourse import folders

@@ -317,7 +317,7 @@ def test_in_a_process_of_its_own_with_an_ascii_locale(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, "-m", "crashcourse", "list"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=600)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode("ascii") == kept("list")
 

@@ -64,7 +64,7 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=900,
     )
 
 

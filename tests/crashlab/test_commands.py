@@ -55,7 +55,7 @@ def crashlab_command(*arguments: str, cwd: Path, **environment: str) -> subproce
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -55,10 +55,10 @@ def test_an_interrupt_ends_every_check(tmp_path: Path) -> None:
     while started.stdout.readline() != b"tick\n":
         continue
     started.send_signal(signal.SIGINT)
-    started.wait(20)
+    started.wait(300)
     started.stdout.close()
     assert started.returncode != 0
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 300
     while (_alive(started.pid) or _at_work(tmp_path)) and time.monotonic() < deadline:
         continue
     assert not _alive(started.pid)

@@ -50,7 +50,7 @@ class Place:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         assert os.listdir(self.temporary) == []
         assert not _processes_of(self.temporary)

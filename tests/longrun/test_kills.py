@@ -17,7 +17,7 @@ from longrun.fake_api import FakeApi
 from longrun.fake_http import serve
 
 PROGRAMS = Path(__file__).parent / "programs"
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 KILLS_LIMIT_S = 1_200.0
 """Of all kills of one run together; the full profile takes hundreds."""
 ONCE = 1

@@ -13,6 +13,7 @@ from longrun.checkpoint import correct
 from longrun.errors import Damaged, LeaseHeld, LostLease
 from longrun.lease import LOCK_NAME, Lease, stored_epoch
 from longrun.protocol import CHECKPOINT_NAME
+from tests.longrun.open_files import open_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,13 +121,12 @@ def test_a_kill_frees_the_lease(desk: Any) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_lease_is_given_back_at_the_end(desk: Any, fails: bool) -> None:
     """A run that ended, and one that failed, leave no descriptor behind, so that one process may do many."""
-    before = sorted(os.listdir("/dev/fd"))
     if fails:
         with pytest.raises(KeyboardInterrupt):
             desk.agent(told=Intruder("turn3.A", _stop)).start()
     else:
         desk.agent().start()
-    assert sorted(os.listdir("/dev/fd")) == before
+    assert open_below(desk.directory) == []
     assert desk.agent().resume().status == "done"
 
 

@@ -16,6 +16,7 @@ from longrun.ledger import LEDGER_NAME, Ledger, Record, record_of
 from longrun.messages import user
 from longrun.protocol import Checkpoint, OpenCall
 from longrun.tools import args_digest
+from tests.longrun.open_files import open_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,7 +172,7 @@ def test_a_failed_append_leaves_the_old_ledger(path: Path, call: str, monkeypatc
 
 def test_an_opening_that_cannot_sync_raises(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read must be durable before it is used: a failing disk stops the opening, and changes nothing."""
-    before, descriptors = path.read_bytes(), len(os.listdir("/proc/self/fd"))
+    before = path.read_bytes()
 
     def failing(_descriptor: int) -> None:
         raise OSError(errno.EIO, "the disk is ill")
@@ -180,7 +181,7 @@ def test_an_opening_that_cannot_sync_raises(path: Path, monkeypatch: pytest.Monk
         patch.setattr(os, "fsync", failing)
         with pytest.raises(OSError, match="ill"):
             Ledger.open(path, seen=3)
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert open_below(path.parent) == []
     assert path.read_bytes() == before
     assert opened(path, seen=3) == [1, 2, 3]
 

@@ -18,7 +18,7 @@ def build(source: Path, into: Path, kind: str) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(into)]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        command, cwd=source, env=environment, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=source, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (made,) = into.glob("*.whl" if kind == "wheel" else "*.tar.gz")

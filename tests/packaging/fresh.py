@@ -53,7 +53,7 @@ class Fresh:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         site = folder / "venv" / "lib" / version / "site-packages"
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(self.python)]
-        subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True, timeout=120)
+        subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True, timeout=600)
         core = [Requirement(text).name for text in _core(site)]
         copy_distributions(needed([*core, "pytest", "pytest-xdist"]), site)
         copy_distributions(needed(extra), self.extra)
@@ -76,7 +76,7 @@ class Fresh:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=900,
         )
 
 

@@ -257,7 +257,7 @@ KEYED = Subject(_work_keyed)
 LOCKED = Subject(_work_locked)
 WAITING = Subject(_work_waiting)
 LOCK_FILE = Subject(_work_by_lock_file)
-POLLING = Subject(_work_polling, timeout_s=2.0)  # a lock file outlives a kill, and a control meets that
+POLLING = Subject(_work_polling)
 NEVER_GIVES_BACK = Subject(_work_polling_for_ever, check=lambda _lab, _end: None, timeout_s=1.0)
 
 

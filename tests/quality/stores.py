@@ -131,7 +131,7 @@ def load_waiting(directory: Path) -> Any:
     return load_strict(directory)
 
 
-WAITS_FOR_LOCK = Store(save_locked, load_waiting, timeout_s=0.3, values=[{"n": 1}])
+WAITS_FOR_LOCK = Store(save_locked, load_waiting, timeout_s=1.5, values=[{"n": 1}])
 
 
 def load_with_helper(directory: Path) -> Any:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from crashlab import Report
     from tests.quality.capstone_agents import Planted
 
-ONE = Budget(real_kills=0, sample=0, time_s=300.0)
-SMALL = Budget(real_kills=1, nested=2, sample=0, subset=0, time_s=300.0)
+ONE = Budget(real_kills=0, sample=0)
+SMALL = Budget(real_kills=1, nested=2, sample=0, subset=0)
 LARGE = Budget(states=60_000, real_kills=12, nested=60, sample=200, time_s=1_500.0)
 FEW = "kill,power,recovery,damage:swap,error:short-write"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from longrun.subjects import End
     from tests.quality.effects_agents import PlantedEffect
 
-FAST = Budget(real_kills=1, nested=4, subset=1, violations=1, time_s=400.0)
+FAST = Budget(real_kills=1, nested=4, subset=1, violations=1)
 OPTIONS: dict[str, Any] = {"profile": "xfs", "budget": FAST}
 TWINS: dict[str, tuple[Harness, Persona, str]] = {
     "hasty": (correct.HARNESS, "hasty", "kill,power,recovery,damage:empty,damage:nested"),

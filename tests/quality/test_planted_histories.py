@@ -44,9 +44,10 @@ def _elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     close_kept()  # what another test's lab has seen is not remembered here
 
 
-def test_a_missing_fsync_shrinks_to_one_value_and_one_power_loss() -> None:
+@pytest.mark.parametrize("values", [SMALL, pytest.param(json_values(), marks=pytest.mark.full)], ids=["small", "all"])
+def test_a_missing_fsync_shrinks_to_one_value_and_one_power_loss(values: SearchStrategy[Any]) -> None:
     """With values of all shapes and sizes the shortest path is still the empty one, at the latest moment."""
-    assert shortest(stores.UNSYNCED, json_values()) == [{}, Crash("power", 0)]
+    assert shortest(stores.UNSYNCED, values) == [{}, Crash("power", 0)]
 
 
 def test_a_save_in_place_shrinks_to_one_value_and_one_kill() -> None:
@@ -86,16 +87,17 @@ def test_a_store_that_gives_up_at_the_second_crash_is_found_there() -> None:
     ids=["durable", "every crash", "repaired"],
 )
 def test_correct_twins_stay_green(subject: Store | Log, values: SearchStrategy[Any]) -> None:
-    """A hundred histories, and none of them is a violation."""
+    """As many histories as this profile has examples, at most a hundred, and none of them is a violation."""
     seen = []
+    many = min(settings.default.max_examples, SEARCH.max_examples)
 
-    @settings(SEARCH, phases=(Phase.generate,), suppress_health_check=[HealthCheck.too_slow])
+    @settings(SEARCH, max_examples=many, phases=(Phase.generate,), suppress_health_check=[HealthCheck.too_slow])
     @given(history=histories(values))
     def run(history: list[Any]) -> None:
         seen.append(check(dataclasses.replace(subject, values=history)).verdict)
 
     run()
-    assert len(seen) >= SEARCH.max_examples
+    assert len(seen) >= many
     assert set(seen) == {"consistent"}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from crashlab import Log, Report, Subject
 
-SHORT = Budget(real_kills=0, sample=25, time_s=400.0)
+SHORT = Budget(real_kills=0, sample=25)
 LONG = replace(SHORT, sample=200)
 FOUND: dict[str, tuple[Store | Log | Subject, set[str], str]] = {
     "one temporary name": (stores.FIXED_NAME, {"torn", "stuck"}, "a name of its own"),
@@ -42,7 +42,6 @@ CLEAN: dict[str, Store | Log | Subject] = {
     "keyed effect": stores.KEYED,
     "locked": stores.LOCKED,
     "waiting for the lock": stores.WAITING,
-    "polling for the lock": stores.POLLING,
     "fence": stores.FENCE,
 }
 
@@ -71,6 +70,14 @@ def test_correct_twin_is_clean(name: str, tmp_path: Path) -> None:
     [count] = report.faults
     assert count.points == report.trace.ops + 1
     assert count.judged == count.consistent + count.refused > 1
+
+
+@pytest.mark.parametrize("after", [2, pytest.param(None, marks=pytest.mark.full)])  # each race waits for seconds
+def test_who_polls_for_a_lock_is_clean(after: int | None, tmp_path: Path) -> None:
+    """A loop that looks again and again waits as well as a lock does."""
+    report = raced(stores.POLLING, tmp_path, **({"only": f"race@{after}"} if after else {}))
+    assert report.verdict == "consistent", str(report)
+    assert report.faults[0].judged > 0
 
 
 @pytest.mark.parametrize("subject", [stores.LOCKED, stores.FENCE])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from crashlab.trace import Trace
     from tests.quality.rewind_agents import Planted
 
-FAST = Budget(real_kills=1, nested=3, time_s=600.0)
+FAST = Budget(real_kills=1, nested=3)
 AT_THE_END = [name for name, planted in PLANTED.items() if planted.family == "end"]
 BY_KILL = [name for name, planted in PLANTED.items() if planted.family == "kill"]
 IN_A_STATE = [name for name, planted in PLANTED.items() if planted.family != "end"]
@@ -202,6 +202,16 @@ def test_run_and_fork_do_each_act_once(tmp_path: Path) -> None:
     assert [finding.kind for finding in report.findings] == ["duplicate-effect"], str(report)
 
 
+@pytest.mark.parametrize("fault", BY_KILL)
+def test_the_twin_passes_where_the_naive_one_falls(fault: str, tmp_path: Path) -> None:
+    """At the kill that shows the fault."""
+    twin = correct.subject
+    place = PLANTED[fault].where(trace_of(twin, tmp_path))
+    report = explore(twin, faults="kill", only=place, out=tmp_path, budget=FAST)
+    assert (report.verdict, report.faults[0].judged) == ("consistent", 1), str(report)
+
+
+@pytest.mark.full  # two hundred kills; some of them are in the quick profile, by the test above
 def test_the_twin_is_clean_under_kills(tmp_path: Path) -> None:
     """The whole workload, rewinding and forking included, with the model that names an act again at once."""
     report = explore("longrun.rewind.correct:subject_hasty", faults="kill", out=tmp_path, budget=FAST)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from longrun.harness import Harness
 
-BRIEF = Budget(real_kills=1, subset=2, violations=2, sample=12, time_s=600.0)
+BRIEF = Budget(real_kills=1, subset=2, violations=2, sample=12)
 OTHERS: dict[str, Planted] = {
     "no fsync": Planted(naive_no_fsync, "stuck", ("save",), "power"),
     "no fsync of the directory": Planted(naive_no_dirsync, "duplicate-effect", ("save",), "power"),

@@ -63,7 +63,7 @@ def crashlab_command(folder: Path, *arguments: str) -> subprocess.CompletedProce
     command = [sys.executable, "-m", "crashlab", *arguments]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(LAB), "TMPDIR": str(folder), "NO_COLOR": "1"}
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
 
 

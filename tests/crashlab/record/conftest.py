@@ -113,7 +113,7 @@ class Server:
     def close(self) -> None:
         """End the process."""
         assert self._process.stdout is not None
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=300)
         assert self._process.returncode == 0
 
 

@@ -105,21 +105,22 @@ def test_interpreter_mode_gives_the_same_answers() -> None:
     """Every step in a fresh interpreter: the same recording, recovery, events and time limit."""
 
     def resume(lab: Any) -> str:
-        lab.effect("mail", key="k")
-        if (lab.dir / "again").exists():
+        if not (lab.dir / "file").exists():
             threading.Event().wait()
-        (lab.dir / "again").write_text("")
+        lab.effect("mail", key="k")
         return str((lab.dir / "file").read_text())
 
     with Host(travel.pack(Subject(write_one, resume)), interpreter=True) as host:
         trace = recorded(host)
-        (answer,) = host.recover([request(trace, steps=2, timeout_s=1.0)])
+        never_ends = {**request(trace, timeout_s=0.5), "state": "kill@0"}
+        answer, hanging = host.recover([request(trace, steps=2), never_ends])
         killed = host.record(kill=(1, 0), timeout_s=20)
         assert host.mode == "interpreter"
     assert [op.KIND for op in trace.ops] == ["create", "write"]
     first, second = answer.steps
     assert (first.how, end_of(answer), len(first.events)) == ("returned", "content", 1)
-    assert (second.how, [op.counted for op in second.events]) == ("hang", [False])  # type: ignore[attr-defined]  # these ops are effects
+    assert (second.how, [op.counted for op in second.events]) == ("returned", [False])  # type: ignore[attr-defined]  # these ops are effects
+    assert [step.how for step in hanging.steps] == ["hang"]
     assert (killed.how, [op.KIND for op in killed.ops]) == ("signal", ["create"])
 
 

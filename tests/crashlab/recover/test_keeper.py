@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LIMIT_S = 10.0
+LIMIT_S = 120.0
 
 
 class Doomed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not ready.CAN_BE_READY, reason="processes are handed over by descriptor on Linux only")
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def run(body: str) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

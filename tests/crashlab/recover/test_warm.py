@@ -179,8 +179,8 @@ def test_a_state_that_never_ends_is_a_hang_and_the_next_one_is_not() -> None:
 
     with Host(travel.pack(Subject(write_one, resume))) as host:
         trace = recorded(host)
-        asked = {**request(trace, timeout_s=0.5), "warm": True}
-        answers = list(host.recover([asked, {**asked, "state": "kill@0"}]))
+        never_ends = {**request(trace, timeout_s=0.5), "warm": True}
+        answers = list(host.recover([never_ends, {**request(trace), "warm": True, "state": "kill@0"}]))
     assert [(answer.shared, answer.steps[0].how, answer.steps[0].left) for answer in answers] == [
         (False, "hang", ()),
         (True, "returned", ()),

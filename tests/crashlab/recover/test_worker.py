@@ -204,7 +204,8 @@ def test_children_of_a_hang_are_ended_and_no_finding() -> None:
 
     step = recover(resume, timeout_s=0.5)
     assert (step.how, step.left) == ("hang", ())
-    assert not os.path.exists(f"/proc/{step.events[0].name}")  # type: ignore[attr-defined]  # these ops are effects
+    for started in step.events:  # none where the machine stood still until the limit
+        assert not os.path.exists(f"/proc/{started.name}")  # type: ignore[attr-defined]  # these ops are effects
 
 
 def test_events_before_a_death_are_kept() -> None:

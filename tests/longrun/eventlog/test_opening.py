@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -31,6 +30,7 @@ from tests.longrun.eventlog.sessions import (
     segment,
     whole_turn,
 )
+from tests.longrun.open_files import open_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,12 +201,17 @@ def test_a_refused_opening_gives_the_lease_back(tmp_path: Path) -> None:
     """And holds no file open: the next attempt meets the same refusal, not a lock."""
     noted(tmp_path, 1)
     segment(tmp_path).write_bytes(b"")
-    open_files = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(3):
         with pytest.raises(Exception, match="promised"):
             opened(tmp_path)
-    if open_files:
-        assert len(os.listdir("/proc/self/fd")) == open_files
+    assert open_below(tmp_path) == []
+
+
+def test_what_an_opening_holds_is_seen(tmp_path: Path) -> None:
+    """The test above can fail."""
+    with opened(tmp_path):
+        assert open_below(tmp_path) != []
+    assert open_below(tmp_path) == []
 
 
 def test_any_id_is_one_folder(tmp_path: Path) -> None:
