@@ -1,4 +1,4 @@
-"""A reader that takes whatever it cannot read for a torn tail: exercise 7.5."""
+"""A reader that takes whatever it cannot read for a torn tail: exercise 7.4."""
 
 import hashlib
 import json
