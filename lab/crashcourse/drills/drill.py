@@ -9,6 +9,7 @@ learner's test is data, and nothing that is handed in judges itself.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ KEYS = ("function", "given", "expect")
 EXAMPLES_AT_MOST = 60
 BYTES_AT_MOST = 2**17
 _SHOWN = 300
+_BEFORE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,19 @@ def text_of(value: Any) -> str:
 def short(text: str) -> str:
     """A text as a message can show it."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def apart(one: str, other: str) -> tuple[str, str]:
+    """Two long texts as a message can show them: from a little before the place where they part.
+
+    >>> apart("x" * 500 + "1", "x" * 500 + "2")[0] == "..." + "x" * 60 + "1"
+    True
+    """
+    if max(len(one), len(other)) <= _SHOWN:
+        return one, other
+    start = max(0, len(os.path.commonprefix([one, other])) - _BEFORE)
+    dots = "..." if start else ""
+    return dots + short(one[start:]), dots + short(other[start:])
 
 
 @dataclass(frozen=True, slots=True)

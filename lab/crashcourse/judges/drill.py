@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crashcourse.drills import DRILLS
-from crashcourse.drills.drill import TESTS, Drill, State, examples, passes, short, wrong_example
+from crashcourse.drills.drill import TESTS, Drill, State, apart, examples, passes, short, wrong_example
 from crashcourse.explain import judged
 from crashcourse.inside_drill import Calls
 from crashcourse.judging import failed
@@ -59,12 +59,13 @@ def _states(bench: Bench, drill: Drill, case: str, answered: Sequence[tuple[Stat
 
 
 def _shown(bench: Bench, state: State, expected: str, answer: Mapping[str, str]) -> Shown:
+    expected, found = apart(expected, answer.get("value") or answer["error"])
     return Shown(
         kind="wrong-answer",
         state=state.place,
         call=f"{state.function}({', '.join(short(json.dumps(each)) for each in json.loads(state.given))})",
-        expected=short(expected),
-        found=short(answer.get("value") or answer["error"]),
+        expected=expected,
+        found=found,
         replay=f"python -m crashcourse.drills {bench.exercise.slug} {state.place}",
     )
 
