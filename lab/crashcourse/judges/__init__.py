@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from crashcourse.judges import (
     audit,
+    drill,
     effects_ledger,
     lines,
     log_and_repair,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Judge = "Callable[[Bench], list[Outcome]]"
 JUDGES: Mapping[str, Callable[[Bench], list[Outcome]]] = {
     "audit": audit.judge,
+    "drill": drill.judge,
     "effects_ledger": effects_ledger.judge,
     "lines": lines.judge,
     "log_and_repair": log_and_repair.judge,
