@@ -346,6 +346,7 @@ class _Exploration:
             sample=asked.sample,
             seed=asked.seed,
             edges=asked.edges,
+            every=asked.every,
             rebuilt=reference.rebuilt,
         )
         moments = source.moments if asked.only is None else (source.one(asked.only).done,)
