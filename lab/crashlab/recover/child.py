@@ -193,10 +193,10 @@ def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
 
 
 def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
+    if job.events:  # the recorder is not even loaded there: a program that looks for it sees none
+        _run_told(prepared, job)
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
-    if job.events:
-        _run_told(prepared, job)
     pipe = prepared.pipe
     gate: KillGate | DiskGate | ErrorGate | RaceGate | None = None if job.kill is None else KillGate(*job.kill)
     emit: Callable[[t.Op], None] = pipe.op
