@@ -8,6 +8,7 @@ be replayed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import platform
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashcourse.folders import temporary
 from crashcourse.judges import JUDGES
-from crashcourse.judging import QUICK, Bench
+from crashcourse.judging import EVERY, QUICK, Bench
 from crashcourse.result import Outcome, Result, rows_of
 from crashlab import __version__
 from crashlab.errors import UsageError
@@ -48,6 +49,7 @@ def mark(  # noqa: PLR0913 - all but two by keyword
     """The result of one submission, on the wanted ``cases`` or on all.
 
     The private twin is run on those cases only that the public seed has not lost: no points are left in the others.
+    Of what costs most it meets a part there (:data:`crashcourse.judging.EVERY`).
     Raises UsageError where the file cannot be read or is no submission.
     """
     data = read(file)
@@ -65,13 +67,14 @@ def mark(  # noqa: PLR0913 - all but two by keyword
                 file=place,
                 seed=seed,
                 out=out,
-                budget=budget,
+                budget=budget if visibility == "public" else dataclasses.replace(budget, every=EVERY),
                 jobs=jobs,
                 cases=asked,
                 doubts=visibility == "private",
                 progress=progress,
             )
-            rows += rows_of(exercise, JUDGES[exercise.judge](bench), visibility, cases=asked)
+            outcomes = JUDGES[exercise.judge](bench)
+            rows += rows_of(exercise, outcomes, visibility, cases=asked, every=bench.budget.every)
     return _result(exercise, data, rows, private_seed)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from crashlab.subject import AnySubject
 
 _LIMIT_FACTOR = 6
+BARRIERS = tuple(kind.KIND for kind in t.BARRIERS)
 Step = tuple[str, str]
 """What was done, and to which path; a path that only one run has counts by when it came."""
 
@@ -41,9 +42,24 @@ def difference(subject: AnySubject) -> str:
 
         inside, outside = steps(traced=False), steps(traced=True)
         told = _told(inside, outside)
-        if not told or _told(inside, steps(traced=False)) or _told(outside, steps(traced=True)):
+        if not told:
             return ""
+        inside_again, outside_again = steps(traced=False), steps(traced=True)
+        if _told(inside, inside_again) or _told(outside, outside_again):
+            return _other_barriers((inside, inside_again), (outside, outside_again))
         return f"strace sees another run than the recorder: {told}"
+
+
+def _other_barriers(inside: Sequence[Sequence[Step]], outside: Sequence[Sequence[Step]]) -> str:
+    """Where a program does something else each time, there must still be as many barriers with the recorder as without.
+
+    Nothing where it asks for another number each time.
+    """
+    numbers = [{sum(kind in BARRIERS for kind, _ in steps) for steps in runs} for runs in (inside, outside)]
+    if numbers[0] == numbers[1] or any(len(each) > 1 for each in numbers):
+        return ""
+    (recorded,), (plain,) = numbers
+    return f"the recorder sees {recorded} barriers, and {plain} reach the kernel without it"
 
 
 def _steps(ops: Sequence[t.Op]) -> list[Step]:

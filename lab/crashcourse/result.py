@@ -11,6 +11,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from crashlab.thinning import THINNED, least
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -183,15 +185,21 @@ class Outcome:
 
 
 def rows_of(
-    exercise: Exercise, outcomes: Iterable[Outcome], visibility: Visibility, *, cases: frozenset[str] | None = None
+    exercise: Exercise,
+    outcomes: Iterable[Outcome],
+    visibility: Visibility,
+    *,
+    cases: frozenset[str] | None = None,
+    every: int = 1,
 ) -> list[Row]:
     """The outcomes of the wanted ``cases`` as rows, all where it is None, in the order of the exercise.
 
+    ``every``: one in so many states of the faults that are thinned was met, so that fewer are demanded.
     Raises ValueError where a case is missing, surplus or there twice: that is the judge's mistake, never the learner's.
     """
     asked = [case for case in exercise.cases if cases is None or case.id in cases]
-    every = {case.id for case in exercise.cases}
-    found = [each for each in outcomes if each.case not in every or any(each.case == case.id for case in asked)]
+    known = {case.id for case in exercise.cases}
+    found = [each for each in outcomes if each.case not in known or any(each.case == case.id for case in asked)]
     named, wanted = sorted(each.case for each in found), sorted(case.id for case in asked)
     if named != wanted:
         text = f"{exercise.slug}: the judge told of {', '.join(named)}, not of {', '.join(wanted)}"
@@ -204,7 +212,7 @@ def rows_of(
             invariant=case.invariant,
             family=by_case[case.id].family or case.id,
             points_max=case.points,
-            states_min=case.states,
+            states_min=least(case.states, every if by_case[case.id].family.partition(":")[0] in THINNED else 1),
             verdicts=by_case[case.id].verdicts,
             finding=by_case[case.id].finding,
             message=by_case[case.id].message,

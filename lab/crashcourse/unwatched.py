@@ -4,7 +4,7 @@ A submission may find out that it is recorded, and then work well. All states of
 So it runs once more in a process that the lab neither patches nor traces; the kernel tells from outside which files
 were made, written, renamed and removed. Where that is something else than beside the recorder, no case is a pass.
 
-With strace, the barriers are counted in the same two ways, since inotify does not tell of them.
+Of barriers inotify does not tell: with strace :mod:`crashcourse.outside_view` does.
 
 Seen are the files right in the three places of the lab (``dir``, ``home``, ``tmp``), not those of directories below.
 Names that only one run has (random ones) count as the same. Linux only.
@@ -17,7 +17,6 @@ import ctypes
 import dataclasses
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -50,7 +49,7 @@ def demanded(report: Report, subject: AnySubject) -> Report:
     """The report, unmeasured where the subject does something else when it is not recorded, or by another recorder."""
     if sys.platform != "linux" or report.settings.recorder == "strace":
         return report
-    text = difference(subject) or barriers_missing(subject) or outside_view.difference(subject)
+    text = difference(subject) or outside_view.difference(subject)
     if not text:
         return report
     reason = UnmeasuredReason(code="runs-differ", detail=text, next="Do the same whoever watches.")
@@ -65,17 +64,6 @@ def difference(subject: AnySubject) -> str:
     if not told or _told(plain, _changes(form, recorded=False)):
         return ""
     return f"a run that nobody records changes other files than a recorded one: {told}"
-
-
-def barriers_missing(subject: AnySubject) -> str:
-    """Whether fewer or more barriers reach the kernel where the recorder is not loaded. Nothing without strace."""
-    if shutil.which("strace") is None:
-        return ""
-    form = travel.pack(subject)
-    recorded, plain = (_barriers(form, recorded=each) for each in (True, False))
-    if recorded == plain or plain != _barriers(form, recorded=False):
-        return ""
-    return f"with the recorder {recorded} barriers reach the kernel, and {plain} without it"
 
 
 def _told(one: Sequence[Change], other: Sequence[Change]) -> str:
@@ -98,36 +86,13 @@ def _changes(form: dict[str, Any], *, recorded: bool) -> list[Change]:
         return _collapsed(list(_read(queue, places)))
 
 
-def _barriers(form: dict[str, Any], *, recorded: bool) -> int:
-    """Run it once under strace; how many barriers the process asked the kernel for."""
-    with temporary() as folder:
-        seen = os.path.join(folder, "calls")
-        strace = (
-            "strace",
-            "-f",
-            "-qq",
-            "-e",
-            "trace=fsync,fdatasync,sync,syncfs,msync",
-            "-e",
-            "signal=none",
-            "-o",
-            seen,
-        )
-        with _started(form, recorded=recorded, below=strace) as (process, _):
-            _let_go(process)
-        with open(seen, encoding="ascii", errors="replace") as file:
-            return sum("sync" in line and "resumed" not in line for line in file)
-
-
 def _let_go(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.communicate(b"g", timeout=LIMIT_S)
 
 
 @contextlib.contextmanager
-def _started(
-    form: dict[str, Any], *, recorded: bool, below: Sequence[str] = ()
-) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def _started(form: dict[str, Any], *, recorded: bool) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """The process, ready to run and waiting for the word, and the root of its places; it is ended afterwards."""
     somebody = guest.current()
     with temporary() as folder:
@@ -141,7 +106,7 @@ def _started(
         }
         command = [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(sys.path), "crashcourse.plain", json.dumps(asked)]
         process = subprocess.Popen(
-            [*below, *command],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -151,7 +116,7 @@ def _started(
         os.close(writer)
         try:
             with open(reader, "rb") as said:
-                root = said.readline().decode().rstrip("\n")  # not to the end: strace holds the other one open
+                root = said.readline().decode().rstrip("\n")
             if not root:
                 text = "the run that nobody records could not be started"
                 raise LabError(text)

@@ -20,6 +20,7 @@ from crashlab.errors import UsageError
 from crashlab.judge import Judge
 from crashlab.observation import readable
 from crashlab.report.model import UnmeasuredReason
+from crashlab.thinning import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +79,9 @@ class ReadTrial:
             text = "no read of the recovery was seen, so none could fail: something else than Python reads."
             advice = "This version fails reads of Python code only: leave out error:EIO-read."
             self.unmeasured.append(UnmeasuredReason(code="checker-failed", detail=text, next=advice))
-        return [self._state(done, n) for done in sorted(counts) for n in range(1, counts[done] + 1)]
+        reads = [(done, n) for done in sorted(counts) for n in range(1, counts[done] + 1)]
+        some = thinned(reads, lambda read: read[0], every=self._asked.every, seed=self._asked.seed)
+        return [self._state(done, n) for done, n in some]
 
     def _one(self, state_id: str) -> ErrorState:
         asking = parse(state_id)

@@ -40,10 +40,11 @@ from crashlab.record.proof import replay_proof
 from crashlab.reference import CHILD_STARTED, RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
 from crashlab.rounds import Spot
+from crashlab.thinning import thinned
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from crashlab.demands import Reference
     from crashlab.error_points import Asking
@@ -172,16 +173,29 @@ class ErrorTrial:
         trace = self._reference.trace
         if only is None and self._outside:
             kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, self._origins)
-            return choose(kept, trace, self._origins, self._asked)
+            return choose(self._thinned(kept), trace, self._origins, self._asked)
         if only is None:
             kept, self.notes[:0] = possible(points(trace, self._fault.variants), trace, outside=False)
-            return Choice(kept)
+            return Choice(self._thinned(kept))
         asking = parse(only)
         if asking.is_read:
             return Choice([])
         point = point_of(trace, asking, only)
         demand_possible(point, self._origins if self._outside else ())
         return Choice([point])
+
+    def _thinned(self, kept: Iterable[ErrorPoint]) -> list[ErrorPoint]:
+        """Of the same error at ops of the same kind a part, where that was asked for."""
+        every_one, trace = list(kept), self._reference.trace
+        chosen = thinned(
+            every_one,
+            lambda point: (point.variant, point.mode, trace.op(point.n).KIND),
+            every=self._asked.every,
+            seed=self._asked.seed,
+        )
+        if len(chosen) < len(every_one):
+            self.notes.append(f"error: a sample of {len(chosen)} of {len(every_one)} errors was tried.")
+        return chosen
 
     @property
     def _outside(self) -> bool:

@@ -346,6 +346,7 @@ class _Exploration:
             sample=asked.sample,
             seed=asked.seed,
             edges=asked.edges,
+            every=asked.every,
             rebuilt=reference.rebuilt,
         )
         moments = source.moments if asked.only is None else (source.one(asked.only).done,)
@@ -382,8 +383,10 @@ class _Exploration:
                 progress=lambda done, total: self._progress("real kills", done, total),
                 traced=recorded.raw if recorded.recorder == "strace" else None,
             ),
-            controls.fresh_interpreters(self._host, trace, lambda state_id: self._first(state_id, nothing)),
         ]
+        if self._asked.every == 1:  # else the first look has shown that forking changes nothing
+            request = partial(self._first, nothing=nothing)
+            found.append(controls.fresh_interpreters(self._host, trace, request))
         for each in found:
             self._outcome.controls.extend(each.controls)
             self._outcome.unmeasured.extend(each.unmeasured)

@@ -31,6 +31,7 @@ from crashlab.race_judge import SPOILED, RaceJudge, owner_steps
 from crashlab.race_points import OwnerEnd, Race, RacePoint, RaceState, parse, race_of, state_of_race
 from crashlab.reference import RECORDED_RUN_FACTOR
 from crashlab.report.model import FaultCount, UnmeasuredReason
+from crashlab.thinning import least, thinned
 from crashlab.values import canonical
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class RaceTrial:
         self._made: dict[int, int] = {}
         self._verdicts: Counter[str] = Counter()
         self._races = self._both = self._unknown = 0
-        self._switched = self._left_out = self._hangs = 0
+        self._switched = self._left_out = self._passed_over = self._hangs = 0
         self._first: tuple[int, float] | None = None
         self.unmeasured: list[UnmeasuredReason] = []
         self.notes: list[str] = []
@@ -75,7 +76,10 @@ class RaceTrial:
         if self._asked.only is not None:
             yield from self._run([parse(self._asked.only, self._reference.trace)], progress)
             return
-        whole = [RacePoint(after) for after in range(len(self._reference.trace.ops) + 1)]
+        places, every = range(len(self._reference.trace.ops) + 1), self._asked.every
+        chosen = thinned(places, lambda after: after // every, every=every, seed=self._asked.seed)
+        whole = [RacePoint(after) for after in chosen]
+        self._passed_over = len(places) - len(whole)
         yield from self._run(whole, progress)
         if self._hangs >= HANGS_AT_MOST:
             self.notes.append(f"race: {self._hangs} races did not end; the others were left out.")
@@ -102,13 +106,16 @@ class RaceTrial:
     def _switches(self) -> list[RacePoint]:
         """The interleavings in which the second owner is stopped too: all, or a seeded sample of them."""
         pairs = [RacePoint(after, switch) for after, made in self._made.items() for switch in range(1, made + 1)]
-        room = self._asked.budget.sample
+        room = least(self._asked.budget.sample, self._asked.every)
         if len(pairs) <= room:
             return pairs
         self._left_out = len(pairs) - room
         return sorted(random.Random(self._asked.seed).sample(pairs, room))  # noqa: S311 - a sample, no secret
 
     def _tell(self) -> None:
+        if self._passed_over:
+            places = len(self._made) + self._passed_over
+            self.notes.append(f"race: of {places:,} places a second owner entered at a sample of {len(self._made):,}.")
         if self._left_out:
             total = self._left_out + self._switched
             self.notes.append(
@@ -247,9 +254,9 @@ class RaceTrial:
         return FaultCount(
             fault="race",
             points=len(self._made) or self._races,
-            states=self._races + self._left_out,
+            states=self._races + self._left_out + self._passed_over,
             reached=self._races,
-            skipped=self._left_out,
+            skipped=self._left_out + self._passed_over,
             sampled=self._switched if self._left_out else 0,
             distinct=self._verdicts.total(),
             judged=self._verdicts.total(),

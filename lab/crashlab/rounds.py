@@ -107,7 +107,7 @@ class Round:
         self._distinct: set[str] = set()
         self._flying: dict[str, CrashState] = {}
         self._cut_short = ""
-        self._violations = self._warm = self._standing = self._hangs = 0
+        self._unbelieved = self._warm = self._standing = self._hangs = 0
         self._doubtful: list[tuple[CrashState, str]] = []
         self._asked_again: dict[str, str] = {}
         self._shared: dict[str, bool] = {}
@@ -134,7 +134,6 @@ class Round:
             self._believe(judgement, raw)
             if judgement.verdict == "violation":
                 self._first = self._first or (done, round(time.monotonic() - self._started, 3))
-                self._violations += 1
                 self._failed[judgement.state.done] += self._fault.name == "power"
             self._shared[judgement.state.digest] = raw.shared
             if raw.compared and not self._agrees(raw, judgement):
@@ -160,8 +159,10 @@ class Round:
     def _believe(self, judgement: Judgement, raw: Answer) -> None:
         """Count what stands against the subject already, from processes of its own; hangs are that expensive."""
         state = judgement.state
-        if self._asked_again.pop(state.digest, judgement.verdict) != judgement.verdict:
+        said = self._asked_again.pop(state.digest, "")
+        if said not in ("", judgement.verdict):
             self._distrust(raw.state)
+        self._unbelieved += not said and judgement.verdict not in BELIEVED
         if not raw.shared and not _resumed_twice(raw):
             self._standing += judgement.verdict == "violation"
             self._hangs += judgement.kind == "hang"
@@ -303,8 +304,8 @@ class Round:
 
     @property
     def _mostly_fails(self) -> bool:
-        """Whether most states were violations."""
-        return self._violations > max(len(self.judged) // 2, FAILING_IN_PASSING)
+        """Whether most states were not believed at once, refusals as well as violations."""
+        return self._unbelieved > max(len(self.judged) // 2, FAILING_IN_PASSING)
 
     def _is_enough(self, moment: int) -> bool:
         """Whether so many states of a moment failed that its others would tell no more; fewer, once many have."""

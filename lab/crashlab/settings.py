@@ -77,6 +77,11 @@ class Asked:
         return min(self.bound, self.budget.sample)
 
     @property
+    def every(self) -> int:
+        """One in how many of what is alike is tried; the one that is asked for by its id in any case."""
+        return self.budget.every if self.only is None else 1
+
+    @property
     def edges(self) -> bool:
         """Whether of a large file only the first, the middle and the last blocks are tried one by one."""
         return self.budget.cuts == "edges"

@@ -227,7 +227,8 @@ class Budget:
     prove a piece of advice. ``errors``: of what is watched from outside, ``"sites"`` has each I/O error at the first op
     of each site in the stated bound (:mod:`crashlab.error_choice`), ``"ops"`` each at each op; what is watched from
     inside Python has it at each op in any case. ``lost``: after so many violations under a fault its other states are
-    left out, for who asks only whether it passes; None tries them all.
+    left out, for who asks only whether it passes; None tries them all. ``every``: of damage, errors and races one in so
+    many of those that are alike, chosen by the seed, for who has tried them all with other values.
     """
 
     states: int = 5_000
@@ -242,6 +243,7 @@ class Budget:
     anew: int = 50
     errors: Literal["sites", "ops"] = "sites"
     lost: int | None = None
+    every: int = 1
 
     @staticmethod
     def of(budget: str | Budget | None) -> Budget:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crashlab import Lab, Report
+    from crashlab.crash.states import CrashState
     from crashlab.subject import AnySubject
 
 NO_KILLS = Budget(real_kills=0)
@@ -138,11 +139,33 @@ def test_a_refusal_in_a_shared_process_is_met_again_in_one_of_its_own(
 ) -> None:
     """It would pass as refused on what it takes for nothing in a new process, although nothing is compared."""
     believed(monkeypatch)
+    monkeypatch.setattr(rounds, "FAILING_IN_PASSING", 1_000)  # else the shared process is given up after a few
     report = explore(subject, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
     assert (report.findings[0].kind, report.settings.recovery) == ("silent-reset", "isolated")
     monkeypatch.setattr(rounds, "BELIEVED", ("consistent", "refused"))  # the sabotage
     believing = explore(subject, faults=EMPTIED, out=tmp_path, budget=NO_KILLS, jobs=1)
     assert believing.faults[0].violation < report.faults[0].violation
+
+
+def test_where_most_are_refused_the_shared_process_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them needs a process of its own anyway; what comes out is the same."""
+    shared: list[bool] = []
+
+    def counted(state: CrashState, reference: Reference, *, timeout_s: float, together: bool) -> dict[str, Any]:
+        shared.append(together)
+        return request(state, reference, timeout_s=timeout_s, together=together)
+
+    def judged() -> dict[str, Any]:
+        shared.clear()
+        (count,) = explore(stores.ATOMIC, faults="damage:truncate", out=tmp_path, budget=NO_KILLS, jobs=1).faults
+        assert count.refused == count.judged > 10, count
+        return dataclasses.asdict(dataclasses.replace(count, seconds=0.0, first_violation_s=0.0))
+
+    monkeypatch.setattr(rounds, "request", counted)
+    given_up, few = judged(), sum(shared)
+    monkeypatch.setattr(rounds, "FAILING_IN_PASSING", 1_000)  # the sabotage
+    assert (judged(), sum(shared)) == (given_up, given_up["judged"])
+    assert few < given_up["judged"] // 2
 
 
 def gist(report: Report) -> list[tuple[Any, ...]]:

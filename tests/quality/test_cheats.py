@@ -72,7 +72,7 @@ CHEATS = [
     Cheat(13, ("damage",), told="evidence-destroyed"),
     Cheat(14, ("kill",), told="silent-reset"),
     Cheat(15, ("kill",), ("unmeasured",), told="nobody records", name="sees"),
-    Cheat(15, ("power",), ("unmeasured",), told="barriers reach the kernel", name="syncs", with_strace=True),
+    Cheat(15, ("power",), ("unmeasured",), told="strace sees another run", name="syncs", with_strace=True),
     Cheat(16, ("kill",), EITHER, unshared_only=True),
     Cheat(17, ("end",), told="File too large"),
     Cheat(18, ("kill",), EITHER, unshared_only=True),

@@ -28,6 +28,7 @@ from crashlab.crash.damage import KINDS, OF_AGE, Damage, apply, damaged, encoded
 from crashlab.crash.shapes import is_rebuilt
 from crashlab.crash.states import prefixes_of
 from crashlab.subject import PROGRAMS, REBUILT
+from crashlab.thinning import thinned
 from crashlab.tree import File
 
 if TYPE_CHECKING:
@@ -72,11 +73,12 @@ class Damages:
         sample: int = 200,
         seed: int = 0,
         edges: bool = False,
+        every: int = 1,
         rebuilt: Sequence[str] = REBUILT,
     ) -> None:
         self._trace, self._kind, self._variants = trace, kind, tuple(variants)
         self._bound, self._sample, self._seed, self._edges = bound, sample, seed, edges
-        self._rebuilt = tuple(rebuilt)
+        self._every, self._rebuilt = every, tuple(rebuilt)
         self.moments = moments_of(trace, kind)
 
     def states(self) -> Iterator[CrashState]:
@@ -98,6 +100,7 @@ class Damages:
             for path in self.files(at):
                 points += 1
                 skipped += self._bits_left_out(at, path)
+        skipped += sum(1 for _ in self._every_one()) - len(self._chosen)
         _, reached, sampled = self._tried
         return Extent(points, reached, sampled, skipped)
 
@@ -138,20 +141,26 @@ class Damages:
     # --- the kinds -----------------------------------------------------------------------------
 
     def _states(self) -> Iterator[tuple[CrashState, bool]]:
+        for damage, sampled in self._chosen:
+            state = apply(self._trace, damage)
+            if state is not None:
+                yield state, sampled
+
+    @cached_property
+    def _chosen(self) -> list[tuple[Damage, bool]]:
+        """What is tried; whether it was picked by chance."""
+        return thinned(self._every_one(), _alike, every=self._every, seed=self._seed)
+
+    def _every_one(self) -> Iterator[tuple[Damage, bool]]:
         for at in reversed(self.moments):
             for path in self.files(at):
                 for kind in self._kinds(at):
                     for argument in self.listed(at, path, kind):
-                        yield from self._made(Damage(path, kind, argument, at), sampled=False)
+                        yield Damage(path, kind, argument, at), False
         for at in reversed(self.moments):
             for path in self.files(at):
                 for number in self._sampled_bits(at, path):
-                    yield from self._made(Damage(path, "bit", str(number), at), sampled=True)
-
-    def _made(self, damage: Damage, *, sampled: bool) -> Iterator[tuple[CrashState, bool]]:
-        state = apply(self._trace, damage)
-        if state is not None:
-            yield state, sampled
+                    yield Damage(path, "bit", str(number), at), True
 
     def _kinds(self, at: int) -> list[str]:
         if self._variants:
@@ -336,6 +345,12 @@ def spans_of(size: int, records: Sequence[int]) -> list[tuple[int, int]]:
     found += [(last, size), *((start, size) for start in records)]
     found += [(start, size) for start in _ends(range(SECTOR_BYTES, size, SECTOR_BYTES), PLACES_AT_MOST // 4)]
     return list(dict.fromkeys(found))
+
+
+def _alike(tried: tuple[Damage, bool]) -> tuple[str, str, int, bool]:
+    """Damage of one kind to one file at one moment is alike; bits that were picked by chance are told apart."""
+    damage, sampled = tried
+    return damage.path, damage.kind, damage.at, sampled
 
 
 def _ends(places: Sequence[int], limit: int = PLACES_AT_MOST) -> Sequence[int]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import errno
 import json
+import linecache
 import marshal
 import os
 import sys
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 TEXT_LIMIT_BYTES = 1 << 16
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 JUDGED = frozenset({t.Effect, t.Unknown})
+SOURCES_AT_MOST = 64
+"""Of so many modules the sources are kept."""
 LAB_EXIT_CODE = 70  # EX_SOFTWARE: the process could not give its answer
 
 
@@ -190,10 +193,10 @@ def run_forked(prepared: Prepared, data: bytes) -> NoReturn:
 
 
 def _run_recorded(prepared: Prepared, job: Job) -> NoReturn:
+    if job.events:  # the recorder is not even loaded there: a program that looks for it sees none
+        _run_told(prepared, job)
     from crashlab.record.python import RECORDER  # noqa: PLC0415 - the recovering side never loads the patches
 
-    if job.events:
-        _run_told(prepared, job)
     pipe = prepared.pipe
     gate: KillGate | DiskGate | ErrorGate | RaceGate | None = None if job.kill is None else KillGate(*job.kill)
     emit: Callable[[t.Op], None] = pipe.op
@@ -320,9 +323,8 @@ def _exit(pipe: Pipe, error: SystemExit) -> int:
 
 
 def _error(pipe: Pipe, error: BaseException) -> int:
-    text = "".join(traceback.format_exception(error))
-    told = {"type": type(error).__name__, "message": message_of(error), "traceback": _subject_part(error)}
-    pipe.line({"error": told})
+    text, subjects = _tracebacks(error)
+    pipe.line({"error": {"type": type(error).__name__, "message": message_of(error), "traceback": subjects}})
     sys.stderr.write(text[-TEXT_LIMIT_BYTES:])
     return 1
 
@@ -335,14 +337,27 @@ def message_of(error: BaseException) -> str:
         return f"(its text cannot be shown: {type(second).__name__})"
 
 
-def _subject_part(error: BaseException) -> str:
-    """The traceback from the subject's first frame on: the lab's own frames tell the reader nothing."""
-    lab = os.path.dirname(os.path.dirname(__file__)) + os.sep
-    step = error.__traceback__
-    while step is not None and step.tb_frame.f_code.co_filename.startswith(lab):
-        step = step.tb_next
-    shown = error if step is None else error.with_traceback(step)
-    return "".join(traceback.format_exception(shown))[-TEXT_LIMIT_BYTES:]
+def _tracebacks(error: BaseException) -> tuple[str, str]:
+    """The traceback, and that from the subject's first frame on: the lab's own frames tell the reader nothing."""
+    told = traceback.TracebackException.from_exception(error, compact=True)
+    whole, lab = "".join(told.format()), os.path.dirname(os.path.dirname(__file__)) + os.sep
+    first = next((number for number, frame in enumerate(told.stack) if not frame.filename.startswith(lab)), 0)
+    if not first:
+        return whole, whole[-TEXT_LIMIT_BYTES:]
+    del told.stack[:first]
+    return whole, "".join(told.format())[-TEXT_LIMIT_BYTES:]
+
+
+def keep_sources() -> None:
+    """Read what tracebacks quote: the subject's modules, the lab's two between them and here, those that read JSON.
+
+    In a process whose forks raise, each of them would read it anew: measured, a third of what such a fork takes.
+    """
+    lab, library = os.path.dirname(os.path.dirname(__file__)) + os.sep, os.path.dirname(os.__file__) + os.sep
+    files = [file for module in list(sys.modules.values()) if isinstance(file := getattr(module, "__file__", ""), str)]
+    own = [file for file in files if file.endswith(".py") and not file.startswith((lab, library))]
+    for file in (__file__, workload.__file__, json.__file__, json.decoder.__file__, *own[:SOURCES_AT_MOST]):
+        linecache.getlines(file)
 
 
 def _finish() -> None:

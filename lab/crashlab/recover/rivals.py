@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from crashlab.recover.wire import Message
 
 GLANCE_S = 0.02
-"""So often it is looked whether the one that runs waits for somebody."""
+"""So often, and no more often, it is looked whether the one that runs waits for somebody."""
 PATIENCE_S = 0.5
 """An owner that tells no op for so long, did not compute for half of it, and was never seen to wait for a disk, waits
 for the other one. A stall of the machine shows as one of these two; a sleep of its own for so long does not.
@@ -105,6 +105,11 @@ class Seat:
     def stopped(self) -> bool:
         """Whether it stands at its gate."""
         return self.ended is None and self.follower.stopped
+
+    @property
+    def dying(self) -> bool:
+        """Whether it stands at its gate, and somebody has sent it SIGKILL."""
+        return self.stopped and sweep.CAN_SWEEP and all(map(sweep.is_dying, self.pids()[:1]))
 
     @property
     def running(self) -> bool:
@@ -182,10 +187,11 @@ def _lock_waiters() -> set[int]:
 
 
 class Patience:
-    """Finds out whether one owner waits for the other, asked every :data:`GLANCE_S` or more often."""
+    """Finds out whether one owner waits for the other, asked when :attr:`is_due`."""
 
     def __init__(self, seat: Seat) -> None:
         self._seat = seat
+        self._looked = time.monotonic()
         self._begin(seat.pids())
 
     def _begin(self, pids: Sequence[int]) -> None:
@@ -194,9 +200,14 @@ class Patience:
         self._used_s = sum(sweep.used_s(pid) for pid in pids)
         self._looks, self._busy, self._disk = 0, 0, False
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the last look is so long ago that another one is worth its price."""
+        return time.monotonic() - self._looked >= GLANCE_S
+
     def is_over(self) -> bool:
         """Whether it waits: the kernel says so, or it has told nothing for too long, and was not held up itself."""
-        pids = self._seat.pids()
+        self._looked, pids = time.monotonic(), self._seat.pids()
         if set(pids) & _lock_waiters():
             return True
         doing = set().union(*map(sweep.doing, pids))
@@ -305,7 +316,9 @@ class Rivals:
         self._to_the_end()
 
     def _go(self, seat: Seat, numbers: Sequence[Sequence[int]]) -> None:
-        if seat.stopped:  # else the other owner has ended it
+        if seat.dying:  # the other owner has ended it, and nobody has told yet
+            self._follow([seat], lambda: seat.ended is not None)
+        if seat.stopped:
             self._turn(seat.name)
             seat.release(numbers)
 
@@ -363,7 +376,7 @@ class Rivals:
             wait_s = min(wait_s, GLANCE_S) if waits else wait_s
             for descriptor, _ in poll.poll(None if wait_s == math.inf else max(wait_s, 0) * 1000):
                 readers[descriptor]()
-            if patience is not None and seats[0].running and patience.is_over():
+            if patience is not None and seats[0].running and patience.is_due and patience.is_over():
                 return False
         return True
 

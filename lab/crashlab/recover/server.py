@@ -187,6 +187,7 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
     """Steps as forks of a process that has imported the subject."""
     # The import may have asked the system to reap children by itself; then nobody could tell how one ended.
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    raised: set[int] = set()
 
     def launch(data: bytes) -> tuple[int, bytes]:
         pid = os.fork()
@@ -198,7 +199,11 @@ def forking_launch(prepared: child.Prepared, link: socket.socket) -> Launch:
             child.run_forked(prepared, data)
         if not sweep.CAN_SWEEP:
             prepared.pipe.line({"pid": pid})
-        return os.waitpid(pid, 0)[1], b""
+        status = os.waitpid(pid, 0)[1]
+        if status and not raised:  # where one has raised others will
+            child.keep_sources()
+        raised.update({status} - {0})
+        return status, b""
 
     return launch
 

@@ -109,6 +109,17 @@ def doing(pid: int) -> set[str]:
     return {_state(int(task)) for task in tasks}
 
 
+def is_dying(pid: int) -> bool:
+    """Whether ``pid`` has ended, or was sent a SIGKILL that it has not yet died of (proc(5): SigPnd, ShdPnd)."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = dict(line.split(b":", 1) for line in file.read().splitlines())
+        waiting = int(lines[b"SigPnd"], 16) | int(lines[b"ShdPnd"], 16)
+    except (OSError, KeyError):  # the process ended while it was looked at
+        return CAN_SWEEP
+    return bool(waiting >> (signal.SIGKILL - 1) & 1) or _state(pid) in _ENDED
+
+
 def freeze(pids: Iterable[int]) -> list[int]:
     """SIGSTOP for these processes; returns when each stands still, whatever it was in the midst of, or has ended.
 
