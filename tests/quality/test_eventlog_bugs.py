@@ -253,6 +253,15 @@ def test_the_correct_log_passes_every_family(name: str, faults: str, tmp_path: P
     assert report.verdict == "consistent", str(report)
 
 
+@pytest.mark.full  # 700 states each, every one behind two recoveries
+@pytest.mark.parametrize("name", ["single", "grouped"])
+def test_the_correct_log_passes_a_crash_of_the_second_recovery(name: str, tmp_path: Path) -> None:
+    """The first one was cut off, and so is the one that mends what it left."""
+    budget = Budget(real_kills=1, time_s=900.0)
+    report = explore(f"{SUBJECTS}:{name}", faults="recovery[depth=2]", out=tmp_path, budget=budget)
+    assert report.verdict == "consistent", str(report)
+
+
 def test_the_blocks_hold_whole_lines(tmp_path: Path) -> None:
     """Each line ends with a block, but for the first ones of a segment: else nothing can tell a line from another."""
     with open_log(tmp_path, SESSION, Opening(writer="w", clock=lambda: 0)) as log:
