@@ -219,6 +219,8 @@ def test_the_fault_is_found_by_its_whole_family(fault: str, tmp_path: Path) -> N
 
 
 CORRECT = ("single", "grouped", "rotated", "blocks", "single_inspected", "agent", "agent_hasty", "agent_compacted")
+PROFILES = "ext4,xfs,btrfs,posix"
+"""All that a power loss may do anywhere: by default posix, the weakest, is not asked."""
 
 
 @pytest.mark.parametrize("name", ["grouped", "agent_hasty"])
@@ -246,7 +248,17 @@ def test_the_correct_log_passes_every_family(name: str, faults: str, tmp_path: P
     """All that a crash, an error, damage, a crash of the recovery, and a second owner leave."""
     if name == "single_inspected" and faults == "race":
         pytest.skip("it is opened for each call: two owners of it are the races of single")
-    report = explore(f"{SUBJECTS}:{name}", faults=faults, out=tmp_path, budget=Budget(real_kills=1, time_s=900.0))
+    budget = Budget(real_kills=1, time_s=900.0)
+    report = explore(f"{SUBJECTS}:{name}", faults=faults, profile=PROFILES, out=tmp_path, budget=budget)
+    assert report.verdict == "consistent", str(report)
+
+
+@pytest.mark.full  # 700 states each, every one behind two recoveries
+@pytest.mark.parametrize("name", ["single", "grouped"])
+def test_the_correct_log_passes_a_crash_of_the_second_recovery(name: str, tmp_path: Path) -> None:
+    """The first one was cut off, and so is the one that mends what it left."""
+    budget = Budget(real_kills=1, time_s=900.0)
+    report = explore(f"{SUBJECTS}:{name}", faults="recovery[depth=2]", out=tmp_path, budget=budget)
     assert report.verdict == "consistent", str(report)
 
 
