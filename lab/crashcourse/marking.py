@@ -48,8 +48,8 @@ def mark(  # noqa: PLR0913 - all but two by keyword
 ) -> Result:
     """The result of one submission, on the wanted ``cases`` or on all.
 
-    The private twin is run on those cases only that the public seed has not lost: no points are left in the others.
-    Of what costs most it meets a part there (:data:`crashcourse.judging.EVERY`).
+    The private twin is run on those cases only that the public seed has not lost: no points are left in the others. Of
+    what costs most it meets a part (:data:`crashcourse.judging.EVERY`).
     Raises UsageError where the file cannot be read or is no submission.
     """
     data = read(file)
@@ -67,14 +67,15 @@ def mark(  # noqa: PLR0913 - all but two by keyword
                 file=place,
                 seed=seed,
                 out=out,
-                budget=budget if visibility == "public" else dataclasses.replace(budget, every=EVERY),
+                budget=budget,
                 jobs=jobs,
                 cases=asked,
-                doubts=visibility == "private",
                 progress=progress,
             )
-            outcomes = JUDGES[exercise.judge](bench)
-            rows += rows_of(exercise, outcomes, visibility, cases=asked, every=bench.budget.every)
+            if visibility == "private":
+                bench = dataclasses.replace(bench, doubts=True, budget=dataclasses.replace(budget, every=EVERY))
+            found = JUDGES[exercise.judge](bench)
+            rows += rows_of(exercise, found, visibility, cases=asked, every=bench.budget.every)
     return _result(exercise, data, rows, private_seed)
 
 
