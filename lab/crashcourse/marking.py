@@ -72,11 +72,15 @@ def mark(  # noqa: PLR0913 - all but two by keyword
                 cases=asked,
                 progress=progress,
             )
-            if visibility == "private":
-                bench = dataclasses.replace(bench, doubts=True, budget=dataclasses.replace(budget, every=EVERY))
+            bench = _second(bench) if visibility == "private" else bench
             found = JUDGES[exercise.judge](bench)
             rows += rows_of(exercise, found, visibility, cases=asked, every=bench.budget.every)
     return _result(exercise, data, rows, private_seed)
+
+
+def _second(bench: Bench) -> Bench:
+    """The bench of the private twin: it doubts what it sees, and meets a part of what the first one has met whole."""
+    return dataclasses.replace(bench, doubts=True, budget=dataclasses.replace(bench.budget, every=EVERY))
 
 
 def _not_lost(rows: Sequence[Row], cases: frozenset[str] | None) -> frozenset[str] | None:
