@@ -53,14 +53,12 @@ def mark(  # noqa: PLR0913 - all but two by keyword
     Raises UsageError where the file cannot be read or is no submission.
     """
     data = read(file)
-    seeds: list[tuple[Visibility, int]] = [("public", PUBLIC_SEED)]
-    if private_seed is not None:
-        seeds.append(("private", private_seed))
+    seeds: dict[Visibility, int | None] = {"public": PUBLIC_SEED, "private": private_seed}
     rows: list[Row] = []
     with _alone(exercise, data) if copied else contextlib.nullcontext(file.absolute()) as place:
-        for visibility, seed in seeds:
+        for visibility, seed in seeds.items():
             asked = _not_lost(rows, cases)
-            if asked == frozenset():
+            if seed is None or asked == frozenset():
                 continue
             bench = Bench(
                 exercise=exercise,
