@@ -100,7 +100,7 @@ class Bench:
 
     def recorded(self, subject: AnySubject) -> RawRecording:
         """One run of ``subject`` without a crash, as the lab saw it. Raises UsageError if it fails."""
-        with Host(travel.pack(subject)) as host:
+        with Host(travel.pack(subject), only_records=True) as host:
             recording = host.record(timeout_s=float(host.description["timeout_s"]))
         if recording.how != "returned" or recording.value is None:
             raise UsageError(recording.error or recording.how)

@@ -48,34 +48,37 @@ def mark(  # noqa: PLR0913 - all but two by keyword
 ) -> Result:
     """The result of one submission, on the wanted ``cases`` or on all.
 
-    The private twin is run on those cases only that the public seed has not lost: no points are left in the others.
-    Of what costs most it meets a part there (:data:`crashcourse.judging.EVERY`).
+    The private twin is run on those cases only that the public seed has not lost: no points are left in the others. Of
+    what costs most it meets a part (:data:`crashcourse.judging.EVERY`).
     Raises UsageError where the file cannot be read or is no submission.
     """
     data = read(file)
-    seeds: list[tuple[Visibility, int]] = [("public", PUBLIC_SEED)]
-    if private_seed is not None:
-        seeds.append(("private", private_seed))
+    seeds: dict[Visibility, int | None] = {"public": PUBLIC_SEED, "private": private_seed}
     rows: list[Row] = []
     with _alone(exercise, data) if copied else contextlib.nullcontext(file.absolute()) as place:
-        for visibility, seed in seeds:
+        for visibility, seed in seeds.items():
             asked = _not_lost(rows, cases)
-            if asked == frozenset():
+            if seed is None or asked == frozenset():
                 continue
             bench = Bench(
                 exercise=exercise,
                 file=place,
                 seed=seed,
                 out=out,
-                budget=budget if visibility == "public" else dataclasses.replace(budget, every=EVERY),
+                budget=budget,
                 jobs=jobs,
                 cases=asked,
-                doubts=visibility == "private",
                 progress=progress,
             )
-            outcomes = JUDGES[exercise.judge](bench)
-            rows += rows_of(exercise, outcomes, visibility, cases=asked, every=bench.budget.every)
+            bench = _second(bench) if visibility == "private" else bench
+            found = JUDGES[exercise.judge](bench)
+            rows += rows_of(exercise, found, visibility, cases=asked, every=bench.budget.every)
     return _result(exercise, data, rows, private_seed)
+
+
+def _second(bench: Bench) -> Bench:
+    """The bench of the private twin: it doubts what it sees, and meets a part of what the first one has met whole."""
+    return dataclasses.replace(bench, doubts=True, budget=dataclasses.replace(bench.budget, every=EVERY))
 
 
 def _not_lost(rows: Sequence[Row], cases: frozenset[str] | None) -> frozenset[str] | None:

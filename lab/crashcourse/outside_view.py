@@ -33,7 +33,7 @@ def difference(subject: AnySubject) -> str:
         available()
     except ToolMissing:
         return ""
-    with Host(travel.pack(subject)) as host:
+    with Host(travel.pack(subject), only_records=True) as host:
         limit_s = float(host.description["timeout_s"]) * _LIMIT_FACTOR
 
         def steps(*, traced: bool) -> list[Step]:

@@ -72,7 +72,7 @@ class Host:
     ``subject`` is the form that :func:`crashlab.recover.travel.pack` made. ``jobs`` is how many
     recoveries run at the same time. ``interpreter`` runs every step in a fresh interpreter. ``mode`` is
     WARM as long as one process may recover many states; a caller who finds that it may not sets ISOLATED. ``root``
-    repeats a stored run at its recorded place.
+    repeats a stored run at its recorded place. ``only_records``: no recovery is asked for.
 
     Raises UsageError where the subject cannot be imported, LabError where the lab itself fails.
     """
@@ -85,6 +85,7 @@ class Host:
         env: Mapping[str, str] | None = None,
         interpreter: bool = False,
         root: str | None = None,
+        only_records: bool = False,
         import_limit_s: float = IMPORT_LIMIT_S,
     ) -> None:
         self.subject = subject
@@ -95,6 +96,7 @@ class Host:
         self.in_flight = IN_FLIGHT
         self.root = ""
         self.traced: Mapping[str, Any] | None = None
+        self._roles = ("record",) if only_records else ("record", "recover")
         self._env = dict(env or {})
         self._import_limit_s = import_limit_s
         self._folder = ""
@@ -253,10 +255,10 @@ class Host:
     def _start(self) -> None:
         hello = self._next(self._control, _ANSWER_LIMIT_S)
         self._folder, self.root = hello["folder"], hello["root"]
-        for role in ("record", "recover"):
+        for role in self._roles:
             self._servers[role], self._server_pids[role] = self._fork({"do": "server", "role": role, "env": self._env})
             self._servers[role].put({"do": "import", "subject": self.subject})
-        answers = [self._ask_server(role, None, self._import_limit_s) for role in ("record", "recover")]
+        answers = [self._ask_server(role, None, self._import_limit_s) for role in self._roles]
         self.description = answers[-1]["description"]
         if any(answer["threads"] > 1 for answer in answers):
             self.mode = INTERPRETER
