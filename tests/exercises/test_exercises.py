@@ -6,11 +6,13 @@ anything. All cases of all mistakes are judged by the full profile.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from crashcourse import catalog
+from crashcourse.judging import QUICK
 from crashcourse.marking import mark
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 EVERY = catalog.exercises()
 MISTAKES = [(exercise, name) for exercise in EVERY for name in exercise.wrong]
 PRIVATE_SEED = 20_261
+ENOUGH = replace(QUICK, lost=1)
+"""The first violation loses a case; a judge goes on to tell of more."""
 DEAR = frozenset({"unbreakable-save", "resume-loop", "effects-ledger", "rewind-and-fork", "audit", "wire-it-all"})
 """Exercises whose solution takes ten seconds and more under one seed."""
 
@@ -59,5 +63,5 @@ def test_a_planted_mistake_loses_its_case(exercise: Exercise, mistake: str, tmp_
     """Under both seeds together, and it does not get the points of that case."""
     case = exercise.wrong[mistake]
     file = exercise.folder / "wrong" / mistake / exercise.file
-    result = mark(exercise, file, cases=frozenset({case}), out=tmp_path)
+    result = mark(exercise, file, cases=frozenset({case}), budget=ENOUGH, out=tmp_path)
     assert (result.status, result.earned(case)) in (("fail", 0), ("incomplete", 0)), result.to_json()
