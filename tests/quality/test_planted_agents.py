@@ -137,7 +137,7 @@ def test_a_missing_sync_is_found_by_power_losses_alone(fault: str, tmp_path: Pat
     """Kills find nothing at all; a power loss finds the stated kind, and the advice names a sync of the right thing."""
     module, kind, profile = LOSING[fault]
     path = f"{module.__name__}:subject"
-    report = explore(path, faults="kill,power", profile=profile, out=tmp_path, budget=BRIEF)
+    report = explore(path, faults="kill,power", profile=profile, out=tmp_path, budget=replace(BRIEF, lost=12))
     kill, power = report.faults
     assert (kill.violation, power.violation > 0) == (0, True), str(report)
     assert (report.verdict, report.findings[0].kind) == ("violation", kind), str(report)
