@@ -57,13 +57,16 @@ def my_tests():
     end = {"type": "turn/end", "turn": 1, "reason": "interrupted", "synthetic": True}
 
     def result(name, outcome, **more):
-        return {"type": "tool/result", "call_id": name, "outcome": outcome, **{"synthetic": True, **more}}
+        return {"type": "tool/result", "call_id": name, "outcome": outcome, "synthetic": True, **more}
 
     found = result("b", "done", synthetic=False, external_id="7")
     return [
         {"function": "repair", "given": given, "expect": expect}
         for given, expect in [
             ([records, 5, {"k": "7"}], [result("a", "unknown"), found, end]),
-            ([records[:4], 2, {"k": "7"}], [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end]),
+            (
+                [records[:4], 2, {"k": "7"}],
+                [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end],
+            ),
         ]
     ]

@@ -9,7 +9,6 @@ learner's test is data, and nothing that is handed in judges itself.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +75,8 @@ def apart(one: str, other: str) -> tuple[str, str]:
     """
     if max(len(one), len(other)) <= _SHOWN:
         return one, other
-    start = max(0, len(os.path.commonprefix([one, other])) - _BEFORE)
+    equal = next((at for at, pair in enumerate(zip(one, other, strict=False)) if len({*pair}) > 1), 0)
+    start = max(0, equal - _BEFORE)
     dots = "..." if start else ""
     return dots + short(one[start:]), dots + short(other[start:])
 

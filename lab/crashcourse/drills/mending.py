@@ -1,7 +1,7 @@
-"""Drill a5: which records does an opening add to a log whose turn was cut off?
+"""Drill a5: the records that an opening adds to a log whose turn was cut off.
 
-A session of two turns is cut off behind each record; all of it was promised, or less; the world answers, or does not; and
-the repair itself is cut off after each record that it adds. The outcomes are those of lesson 7.
+A session of two turns is cut off behind each record; all of it was promised, or less; the world answers, or does not;
+and the repair itself is cut off after each record that it adds. The outcomes are those of lesson 7.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ def rerun_unknown(records: list[Form], promised: int, answers: Form) -> list[For
 def second_outcome(records: list[Form], promised: int, answers: Form) -> list[Form]:
     """A result for each call of the turn, also where there is one."""
     first = len(records) - len(_open_turn(records))
-    kept = [each if at < first or each["type"] != "tool/result" else {"type": "note"} for at, each in enumerate(records)]
+    kept = [
+        each if at < first or each["type"] != "tool/result" else {"type": "note"} for at, each in enumerate(records)
+    ]
     return repair(kept, promised, answers)
 
 

@@ -29,7 +29,7 @@ class Talk:
         return seq
 
     def step(self, chance: random.Random, calls: int) -> int:
-        """An answer with so many calls, all begun at once, whose results come in any order; the last record's number."""
+        """An answer with so many calls, all begun at once, results in any order; the last record's number."""
         word = chance.randrange(100)
         made = [self._named(chance) for _ in range(calls)]
         last = self.add("assistant/message", text=f"answer {word}", calls=made)
@@ -84,7 +84,7 @@ def head(records: list[Form]) -> int | None:
 
 def path(records: list[Form], last: int | None) -> list[Form]:
     """The surface records from the first to ``last``. Raises ValueError where a parent is no earlier record."""
-    found = []
+    found: list[Form] = []
     while last is not None:
         if records[last]["seq"] != last or (found and last >= found[-1]["seq"]):
             text = "a record's number is its place, and its parent an earlier one"

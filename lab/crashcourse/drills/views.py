@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from crashcourse.drills.drill import Drill, State, called
@@ -57,7 +58,7 @@ def sent(pieces: list[Form], *, in_order: bool = True) -> list[Form]:
             found.append({"role": "user", "content": []})
         found[-1]["content"].append(_block(piece))
     if in_order:
-        for before, message in zip(found, found[1:], strict=False):
+        for before, message in pairwise(found):
             if message["role"] == "user":
                 message["content"].sort(key=_place([block.get("id") for block in before["content"]]))
     return found
@@ -120,7 +121,9 @@ def no_summary(records: list[Form]) -> list[Form]:
 
 def last_record_leads(records: list[Form]) -> list[Form]:
     """A move is forgotten: the head is the last surface record."""
-    return messages([each if each["type"] != "branch/move" else {"seq": at, "type": "note"} for at, each in enumerate(records)])
+    return messages(
+        [each if each["type"] != "branch/move" else {"seq": at, "type": "note"} for at, each in enumerate(records)]
+    )
 
 
 def rows_of_branch(records: list[Form]) -> list[list[Any]]:

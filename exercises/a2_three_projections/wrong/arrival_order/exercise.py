@@ -107,7 +107,9 @@ def my_tests():
     uses = [{"type": "tool_use", "id": name, "name": "send"} for name in ("a", "b")]
     both = {"role": "assistant", "content": [text("both"), *uses]}
     answered = {"role": "user", "content": [result("a"), result("b")]}
-    abandoned = [[record["seq"], record["type"], ["abandoned"] if number else []] for number, record in enumerate(every[:2])]
+    abandoned = [
+        [record["seq"], record["type"], ["abandoned"] if number else []] for number, record in enumerate(every[:2])
+    ]
     return [
         {"function": function, "given": [given], "expect": expect}
         for function, given, expect in [

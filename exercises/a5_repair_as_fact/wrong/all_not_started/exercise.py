@@ -57,6 +57,9 @@ def my_tests():
         {"function": "repair", "given": given, "expect": expect}
         for given, expect in [
             ([records, 5, {"k": "7"}], [result("a", "unknown"), found, end]),
-            ([records[:4], 2, {"k": "7"}], [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end]),
+            (
+                [records[:4], 2, {"k": "7"}],
+                [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end],
+            ),
         ]
     ]

@@ -9,11 +9,7 @@ def repair(records, promised, answers):
     turn = records[start:]
     named = [name for record in turn if record["type"] == "assistant/message" for name in record["calls"]]
     answered = {record["call_id"] for record in turn if record["type"] == "tool/result"}
-    begun = {
-        record["call_id"]: record
-        for record in records
-        if record["type"] == "tool/call"
-    }
+    begun = {record["call_id"]: record for record in records if record["type"] == "tool/call"}
     added = [
         {"type": "tool/result", "call_id": name, **outcome_of(begun.get(name), answers)}
         for name in named
@@ -64,6 +60,9 @@ def my_tests():
         {"function": "repair", "given": given, "expect": expect}
         for given, expect in [
             ([records, 5, {"k": "7"}], [result("a", "unknown"), found, end]),
-            ([records[:4], 2, {"k": "7"}], [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end]),
+            (
+                [records[:4], 2, {"k": "7"}],
+                [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end],
+            ),
         ]
     ]

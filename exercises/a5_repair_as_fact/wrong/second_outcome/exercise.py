@@ -13,10 +13,7 @@ def repair(records, promised, answers):
         for number, record in enumerate(records)
         if record["type"] == "tool/call" and number <= promised
     }
-    added = [
-        {"type": "tool/result", "call_id": name, **outcome_of(begun.get(name), answers)}
-        for name in named
-    ]
+    added = [{"type": "tool/result", "call_id": name, **outcome_of(begun.get(name), answers)} for name in named]
     return [*added, {"type": "turn/end", "turn": turn[0]["turn"], "reason": "interrupted", "synthetic": True}]
 
 
@@ -62,6 +59,9 @@ def my_tests():
         {"function": "repair", "given": given, "expect": expect}
         for given, expect in [
             ([records, 5, {"k": "7"}], [result("a", "unknown"), found, end]),
-            ([records[:4], 2, {"k": "7"}], [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end]),
+            (
+                [records[:4], 2, {"k": "7"}],
+                [result("a", "unknown"), result("b", "not-started"), result("c", "not-started"), end],
+            ),
         ]
     ]
