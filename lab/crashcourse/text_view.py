@@ -32,7 +32,7 @@ def listing(exercises: Iterable[Exercise], standings: Mapping[str, Standing], sc
             lesson = exercise.lesson
             yield screen.safe(f"L{lesson} {LESSONS[lesson]}")
         place = _place(standings.get(exercise.slug))
-        line = f"   {exercise.number} {exercise.slug:20} {exercise.kind:7}  {exercise.effort:6}  {place}"
+        line = f"   {exercise.number} {exercise.slug:18} {exercise.kind:7}  {exercise.effort:6}  {place}"
         yield screen.safe(line).rstrip()
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from crashcourse.drills.drill import Drill
 
 DRILLS: Mapping[str, Drill] = {
-    "a2_three_projections": views.DRILL,
-    "a4_torn_or_damaged": torn.DRILL,
-    "a5_repair_as_fact": mending.DRILL,
-    "a8_branch_same_log": branches.DRILL,
+    "projections": views.DRILL,
+    "torn-or-damaged": torn.DRILL,
+    "repair-as-fact": mending.DRILL,
+    "branch-same-log": branches.DRILL,
 }

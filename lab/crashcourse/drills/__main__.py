@@ -1,4 +1,4 @@
-"""``python -m crashcourse.drills a4_torn_or_damaged cut@731``: a state of a drill, as a finding names it.
+"""``python -m crashcourse.drills torn-or-damaged cut@731``: a state of a drill, as a finding names it.
 
 Printed is the function and what it is given, under the public seed: what a learner needs to call it at the desk.
 """

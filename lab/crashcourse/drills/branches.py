@@ -1,4 +1,4 @@
-"""Drill a8: where a conversation stands, where it may go back to, and what a fork of it takes along."""
+"""Drill branch-same-log: where a conversation stands, where it may go back to, and what a fork of it takes along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drill a5: the records that an opening adds to a log whose turn was cut off.
+"""Drill repair-as-fact: the records that an opening adds to a log whose turn was cut off.
 
 A session of two turns is cut off behind each record; all of it was promised, or less; the world answers, or does not;
 and the repair itself is cut off after each record that it adds. The outcomes are those of lesson 7.

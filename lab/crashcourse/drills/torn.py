@@ -1,4 +1,4 @@
-"""Drill a4: whether a log is whole, torn at its end, or damaged, by its text and the number in its mark.
+"""Drill torn-or-damaged: whether a log is whole, torn at its end, or damaged, by its text and the number in its mark.
 
 Every cut, every lost line of a batch, one wrong bit in every character, every missing line of a log of six records.
 The lines are those of lesson 7; a test compares what is right here with the reader of that lesson.

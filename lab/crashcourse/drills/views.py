@@ -1,4 +1,4 @@
-"""Drill a2: three projections of one log, asked behind each record of a conversation."""
+"""Drill projections: three projections of one log, asked behind each record of a conversation."""
 
 from __future__ import annotations
 
