@@ -231,11 +231,17 @@ def test_the_correct_log_passes_every_kill(name: str, tmp_path: Path) -> None:
     assert all(count.judged >= 20 for count in report.faults), str(report)
 
 
-@pytest.mark.parametrize("moment", [26, 39])
-def test_a_log_that_was_put_back_with_its_mark_is_refused(moment: int, tmp_path: Path) -> None:
-    """All but the lease is of an earlier moment, and sound: the lease tells that more was promised."""
-    state = f"damage@s%2Flease:restore:{moment}"
-    report = explore(f"{SUBJECTS}:single_inspected", faults="damage", only=state, out=tmp_path)
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("single_inspected", "damage@s%2Flease:restore:26"),
+        ("single_inspected", "damage@s%2Flease:restore:39"),
+        ("blocks", "damage@s%2Fmark:swap:s%2Fseg-000001.jsonl"),
+    ],
+)
+def test_what_another_file_tells_of_is_missed(name: str, state: str, tmp_path: Path) -> None:
+    """All but the lease is of an earlier moment, and sound; or the last segment and the mark are exchanged."""
+    report = explore(f"{SUBJECTS}:{name}", faults="damage", only=state, out=tmp_path)
     assert report.verdict == "consistent", str(report)
     (count,) = report.faults
     assert (count.judged, count.refused) == (1, 1), str(report)

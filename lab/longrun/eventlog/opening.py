@@ -6,6 +6,7 @@ good, so a refusal leaves the files as they are. What a repair adds is told to t
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +19,7 @@ from longrun.eventlog.log import EventLog, now_ms
 from longrun.eventlog.record import NO_SUM, Draft, decode, encode
 from longrun.eventlog.repair import cannot_tell
 from longrun.eventlog.scan import Reader
-from longrun.eventlog.segments import MARK_NAME, publish, segment_path, session_directory
+from longrun.eventlog.segments import MARK_NAME, publish, segment_numbers, segment_path, session_directory
 from longrun.eventlog.slots import NOTHING, Slots, fresh
 from longrun.files import sync_directory
 
@@ -58,14 +59,24 @@ def open_log(root: Path, session_id: str, opening: Opening | None = None) -> Eve
     """
     how = opening or Opening()
     directory = session_directory(root, session_id)
-    if not directory.is_dir():
+    if not directory.is_dir() or not segment_numbers(directory):  # or who made it died before its name was durable
         directory.mkdir(parents=True, exist_ok=True)
-        sync_directory(root)
+        _make_durable(directory)
     owner = how.design.take(directory)
     try:
         return _opened(directory, session_id, how, owner)
     except BaseException:
         owner.close()
+        raise
+
+
+def _make_durable(directory: Path) -> None:
+    """Sync the name of a new session; where that fails remove it again, since a second sync may save nothing."""
+    try:
+        sync_directory(directory.parent)
+    except OSError:
+        with contextlib.suppress(OSError):  # what is in it is somebody's
+            directory.rmdir()
         raise
 
 

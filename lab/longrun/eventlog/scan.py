@@ -177,10 +177,16 @@ class _Reading:
         return 0
 
     def _marks(self) -> list[int]:
-        """The numbers of the mark's sound slots; none where both are bad, or the file is gone."""
+        """The numbers of the mark's sound slots; none where both are bad, or the file is gone.
+
+        Where it holds lines of a log, as if the two had been exchanged, these are missed: no crash has put them there.
+        """
         path = self._scan.directory / MARK_NAME
-        marks = read_slots(path.read_bytes()) if path.exists() else []
+        data = path.read_bytes() if path.exists() else b""
+        marks = read_slots(data)
         self._scan.weakened = not marks
+        if not marks:
+            self._noted = max([self._noted, *(line.seq for line in sound_lines(data))])
         return marks
 
     def _require_nothing(self, marks: list[int]) -> None:

@@ -315,3 +315,32 @@ def test_a_reader_beside_writers_is_never_ahead_of_what_it_read(tmp_path: Path) 
     how = Opening(design=replace(DESIGN, reader=Reader(grammar=Slow)))
     assert inspect(tmp_path, NAME, how).records[-1].data == {"n": 1}
     assert promised_before(segment(tmp_path).parent) > 2
+
+
+def test_a_session_whose_name_could_not_be_made_durable_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failed sync a second one may save nothing: so the next opening makes a new name."""
+    synced: list[Path] = []
+
+    def fails_once(directory: Path) -> None:
+        synced.append(directory)
+        if len(synced) == 1:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("longrun.eventlog.opening.sync_directory", fails_once)
+    with pytest.raises(OSError, match="Input/output"):
+        open_log(tmp_path, "s")
+    assert list(tmp_path.iterdir()) == []
+    open_log(tmp_path, "s").close()
+    assert synced == [tmp_path, tmp_path]
+
+
+def test_a_name_that_a_dead_process_has_made_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have died before it did that itself; a session that has begun is not synced again."""
+    synced: list[Path] = []
+    monkeypatch.setattr("longrun.eventlog.opening.sync_directory", synced.append)
+    (tmp_path / "s").mkdir()
+    for _ in range(2):
+        open_log(tmp_path, "s").close()
+    assert synced == [tmp_path]
